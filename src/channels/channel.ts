@@ -232,8 +232,6 @@ export interface Attachments {
   readonly maxUploadBytes: number;
   /** All files of a message are sent in one piece of at most this total size. */
   readonly isInOnePiece?: true;
-  /** Longest caption, UTF-16 units; a longer one is sent as a separate text. */
-  readonly maxCaptionUnits: number;
   /** The content of a reference that this channel wrote. @throws AttachmentError */
   fetch(ref: string, signal: AbortSignal): AsyncIterable<Uint8Array>;
 }

@@ -12,12 +12,7 @@ import {
 } from './rules/model-names.ts';
 import { vendorOf } from './vendors.ts';
 
-export type Access = {
-  readonly apiKey: string;
-  readonly apiBase: string;
-  /** The setting; empty: none. */
-  readonly proxy: string;
-};
+export type Access = Config['providers'][ProviderName];
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

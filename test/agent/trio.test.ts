@@ -40,8 +40,8 @@ describe('the trio', () => {
     expect(main.requests[0]?.toolChoice).toBe('none');
     expect(shownTo(main)).toContain('IGNORE');
     expect(traces).toMatchObject([
-      { by: 'json', outcome: 'call', plan: { idempotencyKey: 'terminal:local#1/route/1' } },
-      { by: 'json', outcome: 'respond', plan: { idempotencyKey: 'terminal:local#1/route/2' } },
+      { by: 'json', outcome: 'call', plan: { action: 'tool' } },
+      { by: 'json', outcome: 'respond', plan: { action: 'respond' } },
     ]);
   });
 

@@ -9,9 +9,9 @@ import {
   specialistTask,
 } from '../../src/agent/rules/context-pack.ts';
 import {
+  type RouteDecision,
   type RouteMeans,
   readPlan,
-  type ToolPlan,
 } from '../../src/features/modes/rules/route-decision.ts';
 import { fallbackDecision, readDecision } from '../../src/features/modes/rules/route-parse.ts';
 import { callId, turnId } from '../../src/kernel/message/ids.ts';
@@ -153,9 +153,9 @@ describe('a plan', () => {
     task: 'the words of the person',
     canCall: ({ name, args }) => name !== 'exec' && args['url'] !== 1,
   };
-  const plan = (decision: Partial<ToolPlan>, more: Partial<RouteMeans> = {}) =>
+  const plan = (decision: Partial<RouteDecision>, more: Partial<RouteMeans> = {}) =>
     readPlan(
-      { action: 'respond', target: '', args: {}, confidence: 1, idempotencyKey: 'k', ...decision },
+      { action: 'respond', target: '', args: {}, confidence: 1, ...decision },
       { ...means, ...more },
     );
   const call = (name: string, args: object) => ({ kind: 'call', call: { name, args } });

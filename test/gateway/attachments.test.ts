@@ -47,7 +47,6 @@ describe('what comes with messages', () => {
   function open(hasPower = true) {
     const attachments = {
       maxUploadBytes: 1,
-      maxCaptionUnits: 1,
       fetch(ref: string, signal: AbortSignal) {
         fetched.push(ref);
         return fetch(ref, signal);

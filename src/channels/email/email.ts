@@ -22,7 +22,6 @@ import type { EmailConfig } from './settings.ts';
 
 /** A mail has no length limit that requires splitting. */
 const TEXT_UNITS = 1_000_000;
-const MAX_CAPTION_UNITS = 10_000;
 /** RFC 5321 section 4.5.4.1: give up after four to five days. */
 const LIFETIME_MS = 4 * 86_400_000;
 
@@ -56,7 +55,6 @@ export function createEmailChannel(
     attachments: {
       maxUploadBytes: MAX_UPLOAD_BYTES,
       isInOnePiece: true,
-      maxCaptionUnits: MAX_CAPTION_UNITS,
       fetch: (ref, signal) => opened(noFile).file(ref, signal),
     },
     async run(host, signal) {

@@ -101,7 +101,7 @@ export function createLarkApi(app: LarkApp, clock: Clock) {
     call: (call: Call): Promise<unknown> =>
       withToken(async () => {
         const body = await once(call, 'json');
-        const refusal = refusalOf(body, 200);
+        const refusal = refusalOf(body);
         if (refusal !== undefined) throw refusal;
         return body;
       }),
@@ -114,7 +114,7 @@ export function createLarkApi(app: LarkApp, clock: Clock) {
 /** The SDK reports a refused secret as text only: its code is read here. */
 function assertToken(url: string, body: unknown) {
   if (!url.endsWith('/tenant_access_token/internal')) return;
-  const refusal = refusalOf(body, 200);
+  const refusal = refusalOf(body);
   if (refusal !== undefined) throw refusal;
 }
 
@@ -196,7 +196,7 @@ async function fileOf(answer: unknown): Promise<unknown> {
   const { head, rest } = await headOf(stream);
   const body = rest === undefined ? fieldsOf(parseJson(head.toString())) : undefined;
   const isAnswer = Number.isInteger(body?.['code']) && typeof body?.['msg'] === 'string';
-  const refusal = isAnswer ? refusalOf(body, 200) : undefined;
+  const refusal = isAnswer ? refusalOf(body) : undefined;
   if (refusal !== undefined) throw refusal;
   return Readable.from(rest === undefined ? [head] : joined(head, rest), { objectMode: false });
 }

@@ -197,7 +197,7 @@ async function openConnection(
     appSecret: app.appSecret,
     domain: app.root,
     httpInstance: createHttp(agentFor(app, false), (_url, body) => {
-      const refusal = refusalOf(body, 200);
+      const refusal = refusalOf(body);
       if (refusal === undefined) return;
       opening.reject(refusal);
       throw refusal;

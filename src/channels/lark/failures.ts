@@ -118,15 +118,15 @@ const isUnclear = (failure: LarkCallFailure) =>
   !FINAL.includes(failure.code) &&
   UNCLEAR_STATUS.includes(failure.status);
 
-/** The error of a body that reports a refusal, whatever its HTTP status. */
-export function refusalOf(body: unknown, status: number): LarkCallError | undefined {
+/** The error of a body that reports a refusal although the HTTP status is 200. */
+export function refusalOf(body: unknown): LarkCallError | undefined {
   const code = numberOf(at(body, 'code'));
   if (code === 0) return undefined;
   if (code === undefined) {
-    return new LarkCallError({ kind: 'unanswered', reason: `HTTP ${status}` });
+    return new LarkCallError({ kind: 'unanswered', reason: 'HTTP 200' });
   }
   const description = textOf(at(body, 'msg')) ?? t`no reason given`;
-  return new LarkCallError({ kind: 'refused', code, status, description });
+  return new LarkCallError({ kind: 'refused', code, status: 200, description });
 }
 
 /** Codes of failures before a connection is established: nothing has left this machine. */

@@ -71,7 +71,6 @@ export function createLarkChannel(config: LarkConfig, { clock, random }: LarkDep
     quotesWhenLate: true,
     attachments: {
       maxUploadBytes: MAX_UPLOAD_BYTES,
-      maxCaptionUnits: TEXT_UNITS,
       fetch: (ref, signal) => fetchResource(ref, signal, { api, clock }),
     },
     reactions: createReactions(api, appId, config.ackReaction),

@@ -128,7 +128,7 @@ function unitsOf({ markdown, attachments = [], choices }: OutboundMessage): read
 }
 
 /** Longest caption, UTF-16 units, and largest photo (Bot API, sendPhoto). */
-export const CAPTION_UNITS = 1024;
+const CAPTION_UNITS = 1024;
 const MAX_PHOTO_BYTES = 10_000_000;
 /** Most in one album (Bot API, sendMediaGroup). */
 const ALBUM_SIZE = 10;

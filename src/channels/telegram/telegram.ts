@@ -48,7 +48,7 @@ import {
   sendNew,
 } from './parts.ts';
 import { type RunDeps, runPolling } from './poll.ts';
-import { CAPTION_UNITS, sendPosts } from './posts.ts';
+import { sendPosts } from './posts.ts';
 import type { TelegramConfig } from './settings.ts';
 
 type TelegramDeps = {
@@ -109,7 +109,6 @@ export function createTelegramChannel(config: TelegramConfig, deps: TelegramDeps
     choices: 'buttons',
     attachments: {
       maxUploadBytes: MAX_UPLOAD_BYTES,
-      maxCaptionUnits: CAPTION_UNITS,
       fetch: (ref, signal) => fetchFile(ref, signal, link),
     },
     ...createOwnMessages(api, moves, log),

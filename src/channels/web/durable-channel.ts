@@ -320,7 +320,6 @@ function createLocalFiles(media: () => Promise<MediaStore>, maxBytes: () => numb
 /** Outbound files are in the media store already; nothing limits them. */
 const LOCAL_ATTACHMENTS: Attachments = {
   maxUploadBytes: Number.MAX_SAFE_INTEGER,
-  maxCaptionUnits: Number.MAX_SAFE_INTEGER,
   fetch: () => {
     throw new AttachmentError('door_file', t`it was not uploaded here`, { isFinal: true });
   },

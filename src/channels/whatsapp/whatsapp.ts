@@ -22,7 +22,7 @@ import {
   type Editing,
   type Reactions,
 } from '../channel.ts';
-import { CAPTION_UNITS, MIN_EDIT_INTERVAL_MS } from './drafts.ts';
+import { MIN_EDIT_INTERVAL_MS } from './drafts.ts';
 import { createInbox } from './inbox.ts';
 import { type Ledger, openLedger } from './ledger.ts';
 import { Link } from './link.ts';
@@ -102,7 +102,6 @@ export function createWhatsAppChannel(config: WhatsAppConfig, deps: WhatsAppDeps
     closeChoices: (...given) => outbox().edits.closeChoices(...given),
     attachments: {
       maxUploadBytes: MAX_UPLOAD_BYTES,
-      maxCaptionUnits: CAPTION_UNITS,
       fetch: (ref, signal) =>
         downloadMedia(
           ref,

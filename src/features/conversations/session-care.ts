@@ -20,7 +20,11 @@ import { type PurgedRecords, purgeRecords } from '../../kernel/observe/purge-rec
 import { complain } from '../../kernel/sessions/forget.ts';
 import { forgetMissing } from '../../kernel/sessions/index-sessions.ts';
 import type { Unwritten } from '../../kernel/sessions/journal.ts';
-import { createSessionMaintenance, type FileCount } from '../../kernel/sessions/maintenance.ts';
+import {
+  type Aged,
+  createSessionMaintenance,
+  type FileCount,
+} from '../../kernel/sessions/maintenance.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 
@@ -34,12 +38,6 @@ type CareParts = Pick<Kernel, 'home' | 'clock'> & {
   /** Where it exists. */
   withIndex(work: (index: TextIndex) => Promise<void>): Promise<void>;
   withStore(work: (store: EmbeddedStore) => Promise<void>): Promise<void>;
-};
-
-type Aged = {
-  readonly olderThanMs: number;
-  /** The keys of chats, without topics; absent: all. */
-  readonly chats?: readonly string[] | undefined;
 };
 
 export type SessionCare = ReturnType<typeof createSessionCare>;

@@ -21,6 +21,7 @@ import { keepLastLines } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText, createMinuteText } from '../../lib/time/zone-time.ts';
+import type { FoundFile } from '../../tools/search/search-files.ts';
 import {
   addFact,
   addLearnings,
@@ -170,7 +171,7 @@ export function createFileMemory(deps: FileMemoryDeps) {
     async recall(query: string, notes = ''): Promise<readonly Passage[]> {
       const found = await indexed(query, notes);
       if (found.length > 0) return found;
-      const read = ({ path }: NoteEntry) => readNote(deps, path);
+      const read = ({ path }: FoundFile) => readNote(deps, path);
       const newest = longTermFirst(await listNotes(deps, notes), notes);
       const texts = await mapLimited(bounded(newest), MAX_READ_AT_ONCE, read);
       const readable = texts.filter((note) => note !== undefined);
@@ -206,13 +207,13 @@ async function promptOf(reader: NoteReader, longTerm: string, paths: readonly st
     .join('\n\n');
 }
 
-function longTermFirst(entries: readonly NoteEntry[], notes: string): readonly NoteEntry[] {
-  const isLongTerm = ({ path }: NoteEntry) => path === notes + MEMORY_FILE;
+function longTermFirst(entries: readonly FoundFile[], notes: string): readonly FoundFile[] {
+  const isLongTerm = ({ path }: FoundFile) => path === notes + MEMORY_FILE;
   return [...entries.filter(isLongTerm), ...entries.filter((entry) => !isLongTerm(entry))];
 }
 
 /** As many files as one search may scan. */
-function bounded(entries: readonly NoteEntry[]): readonly NoteEntry[] {
+function bounded(entries: readonly FoundFile[]): readonly FoundFile[] {
   let bytes = 0;
   return entries.filter((entry) => {
     bytes += entry.bytes;
@@ -362,7 +363,7 @@ async function indexNote(
   index: TextIndex,
   reader: NoteReader,
   notes: string,
-  entry: NoteEntry,
+  entry: FoundFile,
 ): Promise<void> {
   const name = nameOf(entry);
   const source = { name, scope: scopeOfNotes(notes), label: entry.path };
@@ -385,8 +386,8 @@ async function indexNote(
   }
 }
 
-const nameOf = ({ path }: NoteEntry) => PREFIX + path;
-const stampOf = ({ bytes, modifiedAt }: NoteEntry) => `${bytes} ${modifiedAt}`;
+const nameOf = ({ path }: FoundFile) => PREFIX + path;
+const stampOf = ({ bytes, modifiedAt }: FoundFile) => `${bytes} ${modifiedAt}`;
 
 // Lists and reads the notes of one person. A file that cannot be read does not affect the others.
 
@@ -395,13 +396,6 @@ export type NoteReader = {
   /** Absolute path. */
   readonly workspace: () => string;
   readonly log: Logger;
-};
-
-type NoteEntry = {
-  readonly path: string;
-  readonly bytes: number;
-  /** Epoch milliseconds. */
-  readonly modifiedAt: number;
 };
 
 export const DAY_NOTE = /^(\d{4}-\d{2}-\d{2})\.md$/;
@@ -415,7 +409,7 @@ export const MAX_NOTE_BYTES = 1_000_000;
 const MAX_LISTED = 10_000;
 
 /** The long-term memory, daily notes and session notes, newest first. */
-export async function listNotes(reader: NoteReader, notes: string): Promise<readonly NoteEntry[]> {
+export async function listNotes(reader: NoteReader, notes: string): Promise<readonly FoundFile[]> {
   const isNote = (name: string) => name === LONG_TERM || DAY_NOTE.test(name);
   const [own, ofSessions] = await Promise.all([
     listFiles(reader, notes + MEMORY_FOLDER, isNote),
@@ -429,7 +423,7 @@ export async function listFiles(
   { files, workspace }: NoteReader,
   folder: string,
   accepts: (name: string) => boolean,
-): Promise<readonly NoteEntry[]> {
+): Promise<readonly FoundFile[]> {
   if (!existsSync(join(workspace(), folder))) return [];
   const listing = await files
     .list(workspace(), folder, { maxEntries: MAX_LISTED })

@@ -10,7 +10,7 @@ import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
 import { isLineOf, purgeLines } from '../../kernel/observe/purge-records.ts';
 import type { Holds } from '../../kernel/sessions/rules/forgetting.ts';
 import { shortened } from '../../lib/text/cut.ts';
-import type { ToolPlan } from './rules/route-decision.ts';
+import type { RouteDecision } from './rules/route-decision.ts';
 
 /** Contains bounded texts of conversations. */
 export type TraceRecord = {
@@ -27,7 +27,7 @@ export type TraceRecord = {
       readonly kind: 'route';
       /** How the decision was parsed; `none`: no usable decision. */
       readonly by: 'call' | 'json' | 'lenient' | 'rules' | 'none';
-      readonly plan?: ToolPlan;
+      readonly plan?: RouteDecision;
     }
   | { readonly kind: 'specialist'; readonly domain: string }
 );

@@ -44,7 +44,6 @@ import {
   ROUTE_ACTIONS,
   type RouteDecision,
   readPlan,
-  type ToolPlan,
 } from './rules/route-decision.ts';
 import { fallbackDecision, type ReadDecision, readDecision } from './rules/route-parse.ts';
 import type { TrioConfig } from './settings.ts';
@@ -226,7 +225,7 @@ const ROUTE_DECISION: ToolSpec = {
 type Means = { readonly specs: readonly ToolSpec[]; readonly hasSpecialist: boolean };
 type Chosen = {
   readonly by: ReadDecision['by'] | 'rules';
-  readonly plan: ToolPlan;
+  readonly plan: RouteDecision;
   readonly read: Usable;
 };
 
@@ -302,11 +301,9 @@ function ruled(turn: ModeTurn, means: Means): Chosen | undefined {
 function chosenBy(
   by: Chosen['by'],
   turn: ModeTurn,
-  decision: RouteDecision,
+  plan: RouteDecision,
   { specs, hasSpecialist }: Means,
 ): Chosen | undefined {
-  const place = turn.thread.rounds.length + 1;
-  const plan = { ...decision, idempotencyKey: `${turn.input.turnId}/route/${place}` };
   const canCall = ({ name, args }: PlannedCall) => {
     const bound = turn.toolbox.bind(name, JSON.stringify(args));
     return bound.kind === 'ready' && specs.some((spec) => spec.name === bound.name);

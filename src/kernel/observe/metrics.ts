@@ -263,11 +263,7 @@ export interface Durations extends Telemetry {
 }
 
 export function createDurations(): Durations {
-  const [queue, tools, delivery] = [
-    lastOf(KEPT_DURATIONS),
-    lastOf(KEPT_DURATIONS),
-    lastOf(KEPT_DURATIONS),
-  ];
+  const [queue, tools, delivery] = [lastValues(), lastValues(), lastValues()];
   return {
     record(record) {
       if (record.kind === 'turn') queue.add(record.waitedMs);
@@ -278,14 +274,14 @@ export function createDurations(): Durations {
   };
 }
 
-function lastOf(most: number) {
+function lastValues() {
   const values: number[] = [];
   let next = 0;
   return {
     values,
     add(value: number): void {
       values[next] = value;
-      next = (next + 1) % most;
+      next = (next + 1) % KEPT_DURATIONS;
     },
   };
 }

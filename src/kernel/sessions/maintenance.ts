@@ -43,7 +43,7 @@ type ArchiveReport = {
 
 /** The keys of chats, without topics; absent: all. */
 type OfChats = { readonly chats?: readonly string[] | undefined };
-type Aged = OfChats & { readonly olderThanMs: number };
+export type Aged = OfChats & { readonly olderThanMs: number };
 
 // Exports a conversation as text for people (Markdown) or programs (JSONL), in pieces. The JSONL
 // form is that of the session files: one header, then one entry a line.

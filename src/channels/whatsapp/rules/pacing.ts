@@ -3,6 +3,8 @@
 // same text to few chats an hour. Decides from values only; a message that must wait is sent later,
 // never dropped.
 
+import type { WhatsAppConfig } from '../settings.ts';
+
 const MINUTE_MS = 60_000;
 /** The limit for one text to many chats counts over this time. */
 export const TEXT_WINDOW_MS = 3_600_000;
@@ -11,15 +13,7 @@ export const CONTACT_WINDOW_MS = 86_400_000;
 /** Share of a minute's messages that may be sent without a pause. */
 const BURST_SHARE = 1 / 4;
 
-/** `channels.whatsapp.pacing`. */
-export type PacingLimits = {
-  readonly chatPerMinute: number;
-  readonly accountPerMinute: number;
-  readonly minGapMs: number;
-  readonly maxGapMs: number;
-  readonly firstContactsPerDay: number;
-  readonly identicalTexts: number;
-};
+export type PacingLimits = WhatsAppConfig['pacing'];
 
 export type PacedSend = {
   readonly chat: string;

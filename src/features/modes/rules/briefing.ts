@@ -128,8 +128,7 @@ function readable(text: string): string {
 // Briefs a table with commas, tabs, semicolons or bars as separators: its columns, its number of
 // rows, and facts about each column.
 
-export type Table = {
-  readonly separator: string;
+type Table = {
   readonly columns: readonly string[];
   readonly rows: readonly (readonly string[])[];
 };
@@ -156,8 +155,7 @@ export function tableOf(text: string): Table | undefined {
     if (columns.length < 2 || columns.some((name) => name.length > MAX_NAME_CHARS)) continue;
     const rows = rest.map((line) => cellsOf(line, separator));
     const regular = rows.filter((row) => row.length === columns.length);
-    if (regular.length >= rows.length * MIN_REGULAR_SHARE)
-      return { separator, columns, rows: regular };
+    if (regular.length >= rows.length * MIN_REGULAR_SHARE) return { columns, rows: regular };
   }
   return undefined;
 }

@@ -1,6 +1,5 @@
 // The decision of a router: its schema, and its check against the tools and specialist of the turn
-// before anything runs. The key of a plan is derived from the turn, so that a repetition is the
-// same plan.
+// before anything runs.
 
 import { z } from 'zod';
 import { SPECIALIST } from '../../../agent/rules/context-pack.ts';
@@ -24,9 +23,6 @@ export const routeDecisionSchema = z.strictObject({
   confidence: z.number().min(0).max(1),
 });
 export type RouteDecision = z.infer<typeof routeDecisionSchema>;
-
-/** A decision with a key derived from its place in the turn. */
-export type ToolPlan = RouteDecision & { readonly idempotencyKey: string };
 
 /** A call of a tool or of the specialist, by name. */
 export type PlannedCall = {
@@ -55,7 +51,7 @@ const MAX_STEPS = 20;
 
 const invalid = (problem: string): ReadPlan => ({ kind: 'invalid', problem });
 
-export function readPlan({ action, target, args }: ToolPlan, means: RouteMeans): ReadPlan {
+export function readPlan({ action, target, args }: RouteDecision, means: RouteMeans): ReadPlan {
   switch (action) {
     case 'respond':
       return { kind: 'respond' };

@@ -183,7 +183,7 @@ function first(
   return undefined;
 }
 
-/** Some models copy this key from the example; ours is derived. */
+/** Some models add this key. */
 function strict(value: unknown): RouteDecision | undefined {
   if (!isObject(value)) return undefined;
   const { idempotencyKey: _, ...decision } = value;

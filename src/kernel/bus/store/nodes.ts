@@ -96,7 +96,6 @@ export function listNodes(tx: Transaction): readonly NodeReport[] {
     startedAt: row.started_at,
     silentMs: row.silent,
     isDraining: row.is_draining === 1,
-    isSelf: row.owner === tx.owner,
     leads: led.filter(({ owner }) => owner === row.owner).map(({ resource }) => resource),
     turns: row.turns,
   }));

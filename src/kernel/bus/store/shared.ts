@@ -26,7 +26,6 @@ export type NodeReport = NodeSelf & {
   /** Since its last sign of life. */
   readonly silentMs: number;
   readonly isDraining: boolean;
-  readonly isSelf: boolean;
   /** Accounts and tasks. */
   readonly leads: readonly string[];
   /** Running turns. */
