@@ -117,12 +117,7 @@ function versions({ env }: Terminal) {
 
 // Replaces everything that may be about a person.
 
-type Scrubber = {
-  /** A value that nobody outside may see; from then on it is replaced in texts too. */
-  tag(value: string): string;
-  /** A text of the program that may quote such values. */
-  text(text: string): string;
-};
+type Scrubber = ReturnType<typeof createScrubber>;
 
 const TAG_CHARS = 8;
 /** Shorter values are parts of ordinary words. */
@@ -137,7 +132,7 @@ const PERSONAL = [
   /(?<=\b(?:sessions|media|workspace|people|groups)\/)[^\s,;:]+/g,
 ];
 
-function createScrubber(secrets: readonly string[], root: string): Scrubber {
+function createScrubber(secrets: readonly string[], root: string) {
   // Known to nobody after this run: a telephone number could be found by trying all.
   const key = randomBytes(KEY_BYTES);
   const redact = createRedactor(secrets);
@@ -145,11 +140,13 @@ function createScrubber(secrets: readonly string[], root: string): Scrubber {
   const tagOf = (value: string) =>
     `#${createHmac('sha256', key).update(value).digest('hex').slice(0, TAG_CHARS)}`;
   return {
-    tag(value) {
+    /** A value that nobody outside may see; from then on it is replaced in texts too. */
+    tag(value: string): string {
       if (value.length >= MIN_KNOWN_CHARS) known.add(value);
       return tagOf(value);
     },
-    text(text) {
+    /** A text of the program that may quote such values. */
+    text(text: string): string {
       let shown = redact(text);
       for (const value of known) shown = shown.replaceAll(value, tagOf);
       shown = shown.replaceAll(root, '~nanobot').replaceAll(homedir(), '~');

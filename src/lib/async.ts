@@ -131,16 +131,11 @@ export function createGate(atOnce: number): () => Promise<void> {
 // Work that nothing waits for, e.g. on lines of the log: gathered and done ten times a second, away from
 // the path of a message. Also done at the end of the process; what a killed one had gathered is lost.
 
-export interface Afterwork extends Disposable {
-  /** In order; what such work adds follows at once. It must not fail. */
-  readonly later: (work: () => void) => void;
-  /** Does what is gathered now, e.g. before files are read that it writes. */
-  readonly finish: () => void;
-}
+export type Afterwork = ReturnType<typeof createAfterwork>;
 
 const GATHERED_MS = 100;
 
-export function createAfterwork(clock: Clock): Afterwork {
+export function createAfterwork(clock: Clock) {
   let gathered: (() => void)[] = [];
   let next: Disposable | undefined;
 
@@ -156,12 +151,14 @@ export function createAfterwork(clock: Clock): Afterwork {
 
   process.once('exit', finish);
   return {
-    later(work) {
+    /** In order; what such work adds follows at once. It must not fail. */
+    later(work: () => void): void {
       gathered.push(work);
       next ??= clock.timer(GATHERED_MS, finish);
     },
+    /** Does what is gathered now, e.g. before files are read that it writes. */
     finish,
-    [Symbol.dispose]() {
+    [Symbol.dispose](): void {
       process.off('exit', finish);
       finish();
     },

@@ -7,13 +7,7 @@ import { parseJson } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import { findings, type OperationsState } from './rules/views.ts';
 
-interface DoctorRuns {
-  readonly state: OperationsState['doctor'];
-  /** False while another run is under way. @param only the check whose findings are fixed */
-  start(only?: string): boolean;
-}
-
-export function createDoctorRuns(kernel: Kernel): DoctorRuns {
+export function createDoctorRuns(kernel: Kernel) {
   const { home, env, clock, log, resources, options } = kernel;
   const { typed = (text: string) => text } = options;
   const closing = new AbortController();
@@ -41,7 +35,8 @@ export function createDoctorRuns(kernel: Kernel): DoctorRuns {
     get state() {
       return state;
     },
-    start(only) {
+    /** False while another run is under way. @param only the check whose findings are fixed */
+    start(only?: string): boolean {
       if (state.running !== undefined) return false;
       const { running: _over, ...known } = state;
       state = { ...known, running: only === undefined ? 'check' : 'fix' };

@@ -101,15 +101,10 @@ type FallbackDeps = Pick<Kernel, 'clock' | 'log'> & {
   isRunning(account: AccountName): boolean;
 };
 
-interface Fallback {
-  /** Called about once a minute. */
-  check(): Promise<void>;
-}
-
 /** A question can only be answered in the chat where it was asked. */
 const NOT_HERE = t`This cannot be answered here. \`/approvals\` shows here what waits for your approval.`;
 
-export function createFallback(deps: FallbackDeps): Fallback {
+export function createFallback(deps: FallbackDeps) {
   const { bus, persons, clock, log, accounts, isRunning } = deps;
   /** Start of each outage, as seen by this process. */
   const downSince = new Map<AccountName, number>();
@@ -149,7 +144,8 @@ export function createFallback(deps: FallbackDeps): Fallback {
   }
 
   return {
-    async check() {
+    /** Called about once a minute. */
+    async check(): Promise<void> {
       const now = clock.now();
       for (const account of accounts()) {
         const since = downSince.get(account) ?? now;
@@ -201,14 +197,7 @@ type OutagesDeps = {
   tellOwner(text: string): void;
 };
 
-interface Outages {
-  /** Counts a received message. */
-  arrived(message: InboundMessage): void;
-  /** Called about once a minute. */
-  check(): Promise<void>;
-}
-
-export async function createOutages(deps: OutagesDeps): Promise<Outages> {
+export async function createOutages(deps: OutagesDeps) {
   const { state, clock, accounts, isRunning, timeZone, tellOwner } = deps;
   const stored = jsonRow(await state.get(KEY), LOCAL_NAMES);
   const doors = new Map<string, ChannelLife>(stored);
@@ -242,7 +231,8 @@ export async function createOutages(deps: OutagesDeps): Promise<Outages> {
   }
 
   return {
-    arrived(message) {
+    /** Counts a received message. */
+    arrived(message: InboundMessage): void {
       const account = accountName(message.chat);
       if (!accounts().includes(account)) return;
       const { aliveAt, outage } = alive(account, message.receivedAt);
@@ -250,7 +240,8 @@ export async function createOutages(deps: OutagesDeps): Promise<Outages> {
       const chats = [...new Set([...outage.chats, sessionOf(message)])].slice(0, MAX_CHATS);
       doors.set(account, { aliveAt, outage: { ...outage, messages: outage.messages + 1, chats } });
     },
-    async check() {
+    /** Called about once a minute. */
+    async check(): Promise<void> {
       for (const account of accounts()) if (isRunning(account)) alive(account, clock.now());
       report();
       await state.set(KEY, JSON.stringify([...doors]));

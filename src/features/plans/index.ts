@@ -58,18 +58,7 @@ const KEPT = rowShape<Kept>({
   plan: z.looseObject({ steps: objects }).optional(),
 });
 
-export interface PlanService extends Plans {
-  /** The reminder for the model; undefined where no plan is in progress. */
-  note(session: SessionKey): Promise<StandingNote | undefined>;
-  clear(session: SessionKey): Promise<void>;
-  /**
-   * Deletes the plans of these chats (session keys without topics) that contain the words; returns
-   * how many.
-   */
-  forget(chats: readonly string[], holds: Holds): Promise<number>;
-  /** Shows changes until aborted. */
-  run(signal: AbortSignal): Promise<void>;
-}
+export type PlanService = ReturnType<typeof openPlans>;
 
 export type PlanParts = Pick<Kernel, 'rows' | 'bus' | 'clock' | 'log' | 'channels'>;
 
@@ -92,7 +81,7 @@ const SHOW_EVERY_MS = 1000;
 /** Limit of checklists per plan on a platform without edits. */
 const MAX_TOLD = 6;
 
-export function openPlans(parts: PlanParts): PlanService {
+export function openPlans(parts: PlanParts) {
   const { rows, bus, clock, channels } = parts;
   const plans = rows({ ...jsonRows(KEPT), scope: 'plans', prefix: 'plan:', isCached: true });
   const dirty = new Set<string>();
@@ -143,13 +132,13 @@ export function openPlans(parts: PlanParts): PlanService {
   }
 
   return {
-    keep: (plan, place) =>
+    keep: (plan: Plan, place: PlanPlace) =>
       change(place, (kept) => {
         const isNew = kept.plan === undefined || isFinished(kept.plan);
         const { shown: _, ...rest } = kept;
         return isNew ? { ...rest, plan, told: 0 } : { ...kept, plan };
       }),
-    mark: (checkpoint, place) =>
+    mark: (checkpoint: Checkpoint, place: PlanPlace) =>
       change(place, (kept) => ({
         ...kept,
         checkpoints: [
@@ -157,7 +146,8 @@ export function openPlans(parts: PlanParts): PlanService {
           { ...checkpoint, ...(kept.plan === undefined ? {} : { plan: kept.plan }) },
         ].slice(-MAX_CHECKPOINTS),
       })),
-    async goBack(way, place) {
+    /** Undefined where there are fewer checkpoints. */
+    async goBack(way: WayBack, place: PlanPlace): Promise<MarkedPoint | undefined> {
       const kept = await plans.get(place.session);
       const gone = goneBack({ plan: kept?.plan, checkpoints: kept?.checkpoints ?? [] }, way);
       if (gone === undefined) return undefined;
@@ -169,17 +159,22 @@ export function openPlans(parts: PlanParts): PlanService {
       }));
       return to;
     },
-    async note(session) {
+    /** The reminder for the model; undefined where no plan is in progress. */
+    async note(session: SessionKey): Promise<StandingNote | undefined> {
       const kept = await plans.get(session);
       if (kept === undefined) return undefined;
       const { plan, checkpoints, isForeign } = kept;
       const text = standingNote({ plan, checkpoints });
       return text === undefined ? undefined : { text, isForeign };
     },
-    async clear(session) {
+    async clear(session: SessionKey): Promise<void> {
       await plans.change(session, (kept) => kept && emptied(kept));
     },
-    async forget(chats, holds) {
+    /**
+     * Deletes the plans of these chats (session keys without topics) that contain the words;
+     * returns how many.
+     */
+    async forget(chats: readonly string[], holds: Holds): Promise<number> {
       let forgotten = 0;
       for (const [session, kept] of await plans.entries()) {
         if (!isOfChats({ session: sessionKey(session) }, chats) || !holds(textsOf(kept))) continue;
@@ -188,7 +183,8 @@ export function openPlans(parts: PlanParts): PlanService {
       }
       return forgotten;
     },
-    async run(signal) {
+    /** Shows changes until aborted. */
+    async run(signal: AbortSignal): Promise<void> {
       await plans.expire(clock.now() - KEPT_MS);
       for (const [session, { plan, shown }] of await plans.entries()) {
         if (plan !== undefined && shown?.markdown !== checklist(plan)) dirty.add(session);
@@ -238,13 +234,7 @@ async function edit(
 // The tools of plans: a checklist for a long task, and checkpoints. The gateway stores and shows
 // them.
 
-/** Stores plans durably. */
-export interface Plans {
-  keep(plan: Plan, place: PlanPlace): Promise<void>;
-  mark(checkpoint: Checkpoint, place: PlanPlace): Promise<void>;
-  /** Undefined where there are fewer checkpoints. */
-  goBack(way: WayBack, place: PlanPlace): Promise<MarkedPoint | undefined>;
-}
+export type Plans = Pick<PlanService, 'keep' | 'mark' | 'goBack'>;
 
 const MAX_STEPS = 20;
 const MAX_STEP_CHARS = 160;

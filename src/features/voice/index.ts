@@ -133,22 +133,17 @@ export function chosenEngines(config: Config, env: Environment): ChosenEngines {
   };
 }
 
-interface VoiceEngines {
-  transcriber(): Promise<Transcriber | undefined>;
-  speaker(): Promise<Speaker | undefined>;
-}
-
 /** Their code is loaded with the first audio. */
-function createVoiceEngines(config: () => Config, env: Environment, clock: Clock): VoiceEngines {
+function createVoiceEngines(config: () => Config, env: Environment, clock: Clock) {
   const deps = { clock, env };
   return {
-    async transcriber() {
+    async transcriber(): Promise<Transcriber | undefined> {
       const { transcription } = chosenEngines(config(), env);
       if (transcription === undefined) return undefined;
       const { createTranscriber } = await import('./transcribe.ts');
       return createTranscriber(transcription, deps);
     },
-    async speaker() {
+    async speaker(): Promise<Speaker | undefined> {
       const { speech } = chosenEngines(config(), env);
       if (speech === undefined) return undefined;
       const { createSpeaker } = await import('./speak.ts');

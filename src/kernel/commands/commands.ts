@@ -40,15 +40,7 @@ export const BASIC_COMMANDS = {
 
 type Giver = Omit<CommandOrigin, 'session'>;
 
-export interface Commands {
-  /**
-   * The command in a text; undefined if the text is a message. A mistyped name finds `/help`; a
-   * text similar to no name is a message, e.g. a path.
-   */
-  find(text: string): Command | undefined;
-  /** The command's answer, or the user-facing text of an error that has one. */
-  run(command: Command, giver: Giver): Promise<string>;
-}
+export type Commands = ReturnType<typeof createCommands>;
 
 type CommandsDeps = {
   readonly contributed: Pick<Contributed, 'commands'>;
@@ -56,7 +48,7 @@ type CommandsDeps = {
   readonly audit: AuditLog;
 };
 
-export function createCommands({ contributed, audit }: CommandsDeps): Commands {
+export function createCommands({ contributed, audit }: CommandsDeps) {
   const basic: readonly Command[] = commandsOf(BASIC_COMMANDS, {
     start: async () => WELCOME,
     help: async (origin, argument) => helpText(allowedTo(origin), argument),
@@ -65,7 +57,11 @@ export function createCommands({ contributed, audit }: CommandsDeps): Commands {
   const allowedTo = (giver: Giver) =>
     all().filter(({ access }) => mayGive(access, standingOf(giver)) === 'yes');
   return {
-    find(text) {
+    /**
+     * The command in a text; undefined if the text is a message. A mistyped name finds `/help`; a
+     * text similar to no name is a message, e.g. a path.
+     */
+    find(text: string): Command | undefined {
       const name = parseCommand(text)?.name;
       if (name === undefined) return undefined;
       const found = all().find((command) => isNamed(command, name));
@@ -73,7 +69,8 @@ export function createCommands({ contributed, audit }: CommandsDeps): Commands {
       const run: Command['run'] = async (origin) => didYouMean(name, allowedTo(origin));
       return { ...BASIC_COMMANDS.help, name: 'help', run };
     },
-    async run(command, giver) {
+    /** The command's answer, or the user-facing text of an error that has one. */
+    async run(command: Command, giver: Giver): Promise<string> {
       const verdict = mayGive(command.access, standingOf(giver));
       if (verdict !== 'yes') return REFUSALS[verdict];
       const { message } = giver;

@@ -16,7 +16,7 @@ import { ChannelError } from '../message/errors.ts';
 import { type AccountName, accountNameOf, channelScope } from '../message/ids.ts';
 import { isLate, lateNote } from '../message/late.ts';
 import { type OutboundMessage, withNumbers } from '../message/message.ts';
-import type { ChannelRegister } from '../owners.ts';
+import type { ChannelDirectory, Owners } from '../owners.ts';
 import { createLiveReplies, type LiveReplies } from './live-replies.ts';
 import { createUndelivered, withoutFiles } from './undelivered.ts';
 
@@ -39,8 +39,7 @@ export function install(kernel: Kernel): void {
     timeZone: () => live.config.sessions.timeZone,
     shared: store.shared,
     leads: kernel.options.role !== 'workers',
-    alert: owners.alert,
-    tell: owners.tell,
+    owners,
     setAside: createUndelivered({ ...{ bus, clock, log }, ...owners }),
     onStopped: (name, { reason, remedy }) =>
       kernel.options.foreground(live.redact(t`${name} stopped: ${reason}. ${remedy}`)),
@@ -58,15 +57,12 @@ const DELIVERY_CONCURRENCY = 64;
 
 type ManagerDeps = Pick<Kernel, 'bus' | 'judge' | 'clock' | 'log' | 'media'> & {
   /** The register of running channels. */
-  readonly directory: ChannelRegister;
+  readonly directory: ChannelDirectory;
   readonly receiver: Receiver;
   readonly state: StateStore;
   /** IANA zone for people without one; empty = the machine's. */
   timeZone(): string;
-  /** Notifies the owner of a problem with a channel, on another one. */
-  alert(account: AccountName, text: string): void;
-  /** Sends the owner other notices about the account. */
-  tell(text: string, about: AccountName): void;
+  readonly owners: Pick<Owners, 'alert' | 'tell'>;
   /** A channel stopped until a person acts: reported to the gateway's operator. */
   onStopped(account: AccountName, status: StoppedStatus): void;
   readonly setAside: NonNullable<Courier['setAside']>;
@@ -227,8 +223,8 @@ function hostFor(
       return verdict.kind === 'admit' && verdict.role !== 'guest';
     },
     answers: async (key, message) => (await deps.arrivals(name, key, message)) === name,
-    alert: (text) => deps.alert(name, text),
-    tell: (text) => deps.tell(text, name),
+    alert: (text) => deps.owners.alert(name, text),
+    tell: (text) => deps.owners.tell(text, name),
     // A process that lost the account must not write its keys over those of the new leader.
     state: deps.state.scope(scope, channel.isEverywhere === true ? undefined : name),
     onWrittenElsewhere: (hear) =>

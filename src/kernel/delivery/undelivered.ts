@@ -30,21 +30,17 @@ import {
 } from '../message/ids.ts';
 import { type ChatRef, type OutboundMessage, sessionKeyOf } from '../message/message.ts';
 import { firstWords, verbatim } from '../message/untrusted.ts';
+import type { Owners } from '../owners.ts';
 import type { OpenRows } from '../rows.ts';
 
 const REPEAT_MS = 3_600_000;
 const MAX_REMEMBERED = 1000;
 const NOTICE = 'undelivered/';
 
-type UndeliveredDeps = {
+type UndeliveredDeps = Pick<Owners, 'noticeChat' | 'alert' | 'tell'> & {
   readonly bus: Pick<MessageBus, 'send'>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** The chat for notices to the owner about an account. */
-  noticeChat(about: AccountName): Promise<ChatRef>;
-  /** Notifies the owner on an account other than this one. */
-  alert(account: AccountName, text: string): void;
-  tell(text: string, about: AccountName): void;
 };
 
 export function createUndelivered(deps: UndeliveredDeps): NonNullable<Courier['setAside']> {

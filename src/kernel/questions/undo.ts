@@ -5,7 +5,7 @@
 import { t } from '../../lib/texts.ts';
 import { accountName } from '../message/ids.ts';
 import { type ChatRef, idsOf, type Sender } from '../message/message.ts';
-import type { ChannelRegister } from '../owners.ts';
+import type { ChannelDirectory } from '../owners.ts';
 import { LIFETIME_MS, type QuestionHandler } from './question-rows.ts';
 import type { Questions } from './questions.ts';
 
@@ -25,7 +25,7 @@ export function createUndo({
   channels,
 }: {
   readonly questions: Pick<Questions, 'ask'>;
-  readonly channels: Pick<ChannelRegister, 'get'>;
+  readonly channels: Pick<ChannelDirectory, 'get'>;
 }): OfferUndo {
   return async ({ subject, id, text, to: { chat, sender } }) => {
     const hasButtons = channels.get(accountName(chat))?.choices !== undefined;

@@ -136,7 +136,7 @@ const seen = (path: string): Mount => ({ source: path, target: path, isReadOnly:
 function files(
   workspace: string,
   { shields, replaced, isWritable }: Confinement,
-  masks: Masks,
+  masks: ReturnType<typeof masksIn>,
 ): readonly Mount[] {
   const { readOnly, hidden, shown, pinned } = shields;
   return [
@@ -153,14 +153,8 @@ function files(
   ];
 }
 
-type Masks = {
-  file(): string;
-  /** Empty except for these, over which others are mounted. */
-  folder(holding: readonly string[]): string;
-};
-
 /** What replaces hidden paths: empty and read-only. */
-function masksIn(scriptFolder: string | undefined): Masks {
+function masksIn(scriptFolder: string | undefined) {
   let count = 0;
   const next = () => {
     if (scriptFolder === undefined) throw new ToolError('blocked', 'nothing to hide a file behind');
@@ -168,12 +162,13 @@ function masksIn(scriptFolder: string | undefined): Masks {
     return join(scriptFolder, `nothing-${count}`);
   };
   return {
-    file() {
+    file(): string {
       const path = next();
       writeFileSync(path, '', { mode: 0o400, flag: 'wx' });
       return path;
     },
-    folder(holding) {
+    /** Empty except for these, over which others are mounted. */
+    folder(holding: readonly string[]): string {
       const path = next();
       mkdirSync(path, { mode: 0o700 });
       for (const each of holding) mkdirSync(join(path, each), { recursive: true, mode: 0o700 });
