@@ -169,13 +169,21 @@ describe('a job for the agent', () => {
 
   test('of somebody who was shut out is switched off, and the owner told', async () => {
     const rig = await makeJobsRig('2026-01-15T12:00:00Z');
-    await rig.service.add(ask(DAILY), asker());
+    const ann = asker();
+    await rig.service.add(ask(DAILY), ann);
+    await rig.service.add(ask(DAILY), { ...ann, person: { ...ann.person, name: '' } });
     rig.edge.verdict = { kind: 'refuse', gate: 'blocked', wasCalled: false } as never;
     await rig.until('2026-01-16T07:00:00Z');
     await rig.until('2026-01-17T07:00:00Z');
     expect(rig.runs).toEqual([]);
-    expect(rig.told).toEqual([expect.stringMatching(/disabled: Ann.*no longer has access/)]);
-    expect(await rig.service.list(asker())).toMatchObject([{ next: 'disabled' }]);
+    expect(rig.told).toEqual([
+      expect.stringMatching(/disabled: Ann, .*no longer has access/),
+      expect.stringMatching(/disabled: 1 on chat, .*no longer has access/),
+    ]);
+    expect(await rig.service.list(asker())).toMatchObject([
+      { next: 'disabled' },
+      { next: 'disabled' },
+    ]);
   });
 
   test('that fails is told once, tried later and later, and given up with a word', async () => {

@@ -60,7 +60,7 @@ export const CHAT: ChatRef = {
 const ZONE = 'Europe/Berlin';
 const RESTARTS = { minMs: 500, maxMs: 500, stableMs: 60_000 };
 
-export const asker = (rights: Rights = OWNER_RIGHTS): JobAsker => ({
+export const asker = (rights: Rights = OWNER_RIGHTS): Extract<JobAsker, { kind: 'person' }> => ({
   kind: 'person',
   person: {
     ...{ id: personId('p1'), name: 'Ann', conversations: 'each', role: 'owner', timeZone: ZONE },

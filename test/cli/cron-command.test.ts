@@ -34,6 +34,13 @@ test('a job is made, listed with its next run in its zone, switched, asked to ru
   expect(await listed()).toEqual([]);
 });
 
+test('a job at the end of the last year that can be typed is made in every time zone', async () => {
+  const at = ['--at', '9999-12-31 23:59', '--timezone', 'America/New_York'];
+  const made = await run('add', 'Celebrate', ...at);
+  expect(made).toMatchObject({ code: 0, stderr: expect.stringContaining('10000-01-01 04:59:00') });
+  await run('remove', made.stdout.trim());
+});
+
 test('what makes or names no job is refused with what to do', async () => {
   const cases = [
     [['add', 'x', '--at', 'tomorrow'], 'is not a clear time', 2],

@@ -8,7 +8,7 @@ import type { Config } from '../../kernel/config/config.ts';
 import { t } from '../../lib/texts.ts';
 import type { JobRows } from './job-rows.ts';
 import type { JobService, ShownJob } from './jobs.ts';
-import type { JobWish } from './rules/job.ts';
+import { type JobWish, makerName } from './rules/job.ts';
 import { JobError } from './rules/schedule.ts';
 
 type AddFlags = Pick<JobWish, 'name' | 'at' | 'every' | 'cron' | 'to' | 'when'> & {
@@ -127,7 +127,7 @@ async function runs(terminal: Terminal, id: string, json: boolean) {
 
 function linesOf({ job, line }: ShownJob): readonly string[] {
   const { maker, last, kind, text } = job;
-  const by = maker.kind === 'operator' ? t`the operator` : maker.name || maker.id;
+  const by = maker.kind === 'operator' ? t`the operator` : makerName(maker);
   const ended = last?.detail === undefined ? '' : `; ${last.how}: ${last.detail}`;
   return [printable(line), `  ${printable(t`by ${by}, ${kind}: ${text}${ended}`)}`];
 }

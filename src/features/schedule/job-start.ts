@@ -41,6 +41,7 @@ import {
   type Job,
   type JobEnding,
   type JobMaker,
+  makerName,
   readReport,
   runText,
 } from './rules/job.ts';
@@ -84,7 +85,7 @@ export function createJobStart(deps: JobStartDeps): (run: Run) => Promise<Starte
     if (verdict.kind !== 'admit' || verdict.role === undefined) {
       return {
         kind: 'nobody',
-        reason: t`${maker.name || maker.id}, who created it, no longer has access`,
+        reason: t`${makerName(maker)}, who created it, no longer has access`,
       };
     }
     const { rights } = await origins(asked);

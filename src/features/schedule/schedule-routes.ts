@@ -11,7 +11,7 @@ import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { JobService } from './jobs.ts';
 import { type Gate, gateText, readGate } from './rules/gate.ts';
-import { type Job, MAX_JOB_CHARS, parseWhen } from './rules/job.ts';
+import { type Job, MAX_JOB_CHARS, makerName, parseWhen } from './rules/job.ts';
 import { JobError, scheduleText, zoneOf } from './rules/schedule.ts';
 import { jobKind, jobList, jobRuns, type ShownJob, shownJob } from './rules/views.ts';
 import type { RunReport } from './runs.ts';
@@ -125,7 +125,7 @@ function viewOf(job: Job, timeZone: string): ShownJob {
     isEnabled: enabled,
     isRunning: job.running !== undefined || job.runAsked !== undefined,
     ...(last === undefined ? {} : { last: endView(last) }),
-    ...(maker.kind === 'person' ? { maker: maker.name || maker.id } : {}),
+    ...(maker.kind === 'person' ? { maker: makerName(maker) } : {}),
     ...(target.kind === 'chat' ? { to: sessionKeyOf(target.chat) } : {}),
   };
 }

@@ -130,7 +130,8 @@ export function wallMoment(wall: string, timeZone: string): WallMoment {
   // A zone changes at most once in two days, so one of the two is valid.
   const found = [asUtc - DAY_MS, asUtc + DAY_MS]
     .map((near) => asUtc - offsetAt(near))
-    .filter((at) => minuteText(at, timeZone) === wall);
+    // Near the end of the year 9999 one of them has no offset that can be read.
+    .filter((at) => !Number.isNaN(at) && minuteText(at, timeZone) === wall);
   return found.length === 0 ? { kind: 'skipped' } : { kind: 'moment', at: Math.min(...found) };
 }
 

@@ -49,6 +49,11 @@ export type JobMaker =
       readonly rights: Rights;
     };
 
+/** A person without a name is shown by their id on the channel, as in lists of people. */
+export function makerName({ name, sender, chat }: Extract<JobMaker, { kind: 'person' }>): string {
+  return name === '' ? t`${sender.id} on ${chat.channel}` : name;
+}
+
 export type JobTarget =
   | { readonly kind: 'chat'; readonly chat: ChatRef }
   /** The chat where its maker is reached at that time. */
