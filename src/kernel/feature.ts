@@ -23,7 +23,7 @@ import type { GatewayOptions } from './gateway.ts';
 import type { Judge } from './intake/fair-use.ts';
 import type { MediaReader, MediaStore } from './media/media.ts';
 import type { Measuring } from './observe/build-telemetry.ts';
-import type { ChannelDirectory, Owners } from './owners.ts';
+import type { ChannelRegister, Owners } from './owners.ts';
 import type { People } from './people/people.ts';
 import type { PersonalData } from './personal-data.ts';
 import type { Ports } from './ports.ts';
@@ -105,7 +105,7 @@ export type Orders = {
 export interface Kernel extends Foundations, Ports {
   readonly orders: Orders;
   /** Written only by the channel manager. */
-  readonly channels: ChannelDirectory;
+  readonly channels: ChannelRegister;
   mediumOf(channel: string): Medium;
   readonly people: People;
   readonly judge: Judge;

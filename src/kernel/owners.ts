@@ -46,7 +46,16 @@ type OwnerChatsDeps = {
 /** Whether an account may carry a message now. */
 type IsFit = (account: AccountName) => boolean;
 
-export function createOwnerChats({ state, pairing, chosen, revision }: OwnerChatsDeps) {
+interface OwnerChats {
+  /** An owner wrote here. */
+  wroteIn(chat: ChatRef): Promise<void>;
+  /** The chat for questions to the owner, with an account for which `isFit` is true. */
+  chat(isFit: IsFit): Promise<ChatRef>;
+  /** The chat for notices outside the owner's conversations. `about`: the account it concerns. */
+  notices(isFit: IsFit, about?: AccountName): Promise<ChatRef>;
+}
+
+export function createOwnerChats({ state, pairing, chosen, revision }: OwnerChatsDeps): OwnerChats {
   let written: readonly ChatRef[] | undefined;
   let known: number | undefined;
 
@@ -70,21 +79,18 @@ export function createOwnerChats({ state, pairing, chosen, revision }: OwnerChat
   }
 
   return {
-    /** An owner wrote here. */
-    async wroteIn(chat: ChatRef): Promise<void> {
+    async wroteIn(chat) {
       if (chat.channel === TERMINAL) return;
       const known = await last();
       if (JSON.stringify(known[0]) === JSON.stringify(chat)) return;
       written = [chat, ...known.filter((one) => accountName(one) !== accountName(chat))];
       await state.set(KEY, JSON.stringify(written));
     },
-    /** The chat for questions to the owner, with an account for which `isFit` is true. */
-    async chat(isFit: IsFit): Promise<ChatRef> {
+    async chat(isFit) {
       const known = [...(await last()), ...(await paired())];
       return known.find((one) => isFit(accountName(one))) ?? NOTICES;
     },
-    /** The chat for notices outside the owner's conversations. `about`: the account it concerns. */
-    async notices(isFit: IsFit, about?: AccountName): Promise<ChatRef> {
+    async notices(isFit, about) {
       const wanted = chosen?.() ?? '';
       if (wanted === NOTICES.channel) return NOTICES;
       const known = [...(await last()), ...(await paired())].filter(
@@ -117,16 +123,34 @@ const MAX_REMEMBERED = 50;
  */
 export type Alert = (troubled: AccountName | undefined, text: string, about?: AccountName) => void;
 
+/** `about`: the account that the text is about. */
+type TellOwner = (text: string, about?: AccountName) => void;
+
 /**
  * Keeps a note for the end of the owner's quiet hours. False: there are no quiet hours now, send
  * it.
  */
 export type KeepNote = (text: string, chat: ChatRef) => Promise<boolean>;
 
-export type Owners = ReturnType<typeof createOwners>;
+export interface Owners {
+  /** An owner wrote here. */
+  readonly wroteIn: OwnerChats['wroteIn'];
+  /** The chat for messages to an owner. */
+  chat(): Promise<ChatRef>;
+  /**
+   * The chat for questions to an owner: never by mail, because the sender of a mail may be forged.
+   */
+  askChat(): Promise<ChatRef>;
+  /** The chat for notices outside the owner's conversations; `about`: the account it concerns. */
+  noticeChat(about?: AccountName): Promise<ChatRef>;
+  readonly alert: Alert;
+  readonly tell: TellOwner;
+  /** Registers what keeps notes in quiet hours; without it every note is sent at once. */
+  keepNotes(keep: KeepNote): void;
+}
 
 type OwnersDeps = {
-  readonly chats: ReturnType<typeof createOwnerChats>;
+  readonly chats: OwnerChats;
   readonly channels: ChannelDirectory;
   readonly bus: Pick<MessageBus, 'send'>;
   readonly clock: Clock;
@@ -134,7 +158,7 @@ type OwnersDeps = {
   isChat(account: AccountName): boolean;
 };
 
-export function createOwners({ chats, channels, bus, clock, log, isChat }: OwnersDeps) {
+export function createOwners({ chats, channels, bus, clock, log, isChat }: OwnersDeps): Owners {
   const lastAt = new Map<string, number>();
   const noticeChat = (about?: AccountName) => chats.notices(channels.isThere, about);
   let keep: KeepNote = async () => false;
@@ -168,19 +192,14 @@ export function createOwners({ chats, channels, bus, clock, log, isChat }: Owner
 
   return {
     wroteIn: chats.wroteIn,
-    /** The chat for messages to an owner. */
     chat: () => chats.chat(channels.isThere),
-    /** For questions to an owner: never by mail, because the sender of a mail may be forged. */
     askChat: () => chats.chat((name) => channels.isThere(name) && isChat(name)),
-    /** The chat for notices outside the owner's conversations; `about`: the account it concerns. */
     noticeChat,
     alert,
-    /** `about`: the account that the text is about. */
-    tell(text: string, about?: AccountName): void {
+    tell(text, about) {
       note(text, about).catch((error) => log.error('notice to the owner failed', { error }));
     },
-    /** Registers what keeps notes in quiet hours; without it every note is sent at once. */
-    keepNotes(keeper: KeepNote): void {
+    keepNotes(keeper) {
       keep = keeper;
     },
   };
@@ -189,22 +208,33 @@ export function createOwners({ chats, channels, bus, clock, log, isChat }: Owner
 // The running channels, by account: written by the channel manager, read by all other code. It
 // exists before any of them and is empty until they start.
 
-export type ChannelDirectory = ReturnType<typeof createChannelDirectory>;
+export interface ChannelDirectory {
+  get(name: AccountName): Channel | undefined;
+  status(name: AccountName): ChannelStatus | undefined;
+  /** Carries messages now. */
+  isRunning(name: AccountName): boolean;
+  /** Carries messages now or soon: it was started, and no person has to act first. */
+  isThere(name: AccountName): boolean;
+}
 
-export function createChannelDirectory() {
+/** The manager's side. */
+export interface ChannelRegister extends ChannelDirectory {
+  put(name: AccountName, channel: Channel): void;
+  report(name: AccountName, status: ChannelStatus): void;
+  remove(name: AccountName): void;
+}
+
+export function createChannelDirectory(): ChannelRegister {
   const channels = new Map<AccountName, Channel>();
   const statuses = new Map<AccountName, ChannelStatus>();
   return {
-    get: (name: AccountName) => channels.get(name),
-    status: (name: AccountName) => statuses.get(name),
-    /** Carries messages now. */
-    isRunning: (name: AccountName) =>
-      ['running', 'elsewhere'].includes(statuses.get(name)?.kind ?? ''),
-    /** Carries messages now or soon: it was started, and no person has to act first. */
-    isThere: (name: AccountName) => (statuses.get(name)?.kind ?? 'stopped') !== 'stopped',
-    put: (name: AccountName, channel: Channel) => void channels.set(name, channel),
-    report: (name: AccountName, status: ChannelStatus) => void statuses.set(name, status),
-    remove(name: AccountName): void {
+    get: (name) => channels.get(name),
+    status: (name) => statuses.get(name),
+    isRunning: (name) => ['running', 'elsewhere'].includes(statuses.get(name)?.kind ?? ''),
+    isThere: (name) => (statuses.get(name)?.kind ?? 'stopped') !== 'stopped',
+    put: (name, channel) => void channels.set(name, channel),
+    report: (name, status) => void statuses.set(name, status),
+    remove(name) {
       channels.delete(name);
       statuses.delete(name);
     },

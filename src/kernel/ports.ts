@@ -12,23 +12,27 @@ export class PortError extends NanobotError {
   override readonly name = 'PortError';
 }
 
-export type Ports = ReturnType<typeof createPorts>;
+export interface Ports {
+  /** @throws PortError if it was provided before */
+  provide<T>(port: Port<T>, value: NoInfer<T>): void;
+  /** @throws PortError if no feature installed before provides it */
+  use<T>(port: Port<T>): T;
+  /** Undefined if the feature that provides it is off. */
+  useIfOn<T>(port: Port<T>): T | undefined;
+}
 
-export function createPorts() {
+export function createPorts(): Ports {
   const provided = new Map<string, unknown>();
   return {
-    /** @throws PortError if it was provided before */
-    provide<T>({ name }: Port<T>, value: NoInfer<T>): void {
+    provide({ name }, value) {
       if (provided.has(name)) throw new PortError('port_taken', `"${name}" is provided twice`);
       provided.set(name, value);
     },
-    /** @throws PortError if no feature installed before provides it */
     use<T>({ name }: Port<T>): T {
       if (!provided.has(name))
         throw new PortError('port_missing', `no feature installed before provides "${name}"`);
       return provided.get(name) as T;
     },
-    /** Undefined if the feature that provides it is off. */
     useIfOn: <T>({ name }: Port<T>) => provided.get(name) as T | undefined,
   };
 }

@@ -40,7 +40,15 @@ export const BASIC_COMMANDS = {
 
 type Giver = Omit<CommandOrigin, 'session'>;
 
-export type Commands = ReturnType<typeof createCommands>;
+export interface Commands {
+  /**
+   * The command in a text; undefined if the text is a message. A mistyped name finds `/help`; a
+   * text similar to no name is a message, e.g. a path.
+   */
+  find(text: string): Command | undefined;
+  /** The command's answer, or the user-facing text of an error that has one. */
+  run(command: Command, giver: Giver): Promise<string>;
+}
 
 type CommandsDeps = {
   readonly contributed: Pick<Contributed, 'commands'>;
@@ -48,7 +56,7 @@ type CommandsDeps = {
   readonly audit: AuditLog;
 };
 
-export function createCommands({ contributed, audit }: CommandsDeps) {
+export function createCommands({ contributed, audit }: CommandsDeps): Commands {
   const basic: readonly Command[] = commandsOf(BASIC_COMMANDS, {
     start: async () => WELCOME,
     help: async (origin, argument) => helpText(allowedTo(origin), argument),
@@ -57,11 +65,7 @@ export function createCommands({ contributed, audit }: CommandsDeps) {
   const allowedTo = (giver: Giver) =>
     all().filter(({ access }) => mayGive(access, standingOf(giver)) === 'yes');
   return {
-    /**
-     * The command in a text; undefined if the text is a message. A mistyped name finds `/help`; a
-     * text similar to no name is a message, e.g. a path.
-     */
-    find(text: string): Command | undefined {
+    find(text) {
       const name = parseCommand(text)?.name;
       if (name === undefined) return undefined;
       const found = all().find((command) => isNamed(command, name));
@@ -69,8 +73,7 @@ export function createCommands({ contributed, audit }: CommandsDeps) {
       const run: Command['run'] = async (origin) => didYouMean(name, allowedTo(origin));
       return { ...BASIC_COMMANDS.help, name: 'help', run };
     },
-    /** The command's answer, or the user-facing text of an error that has one. */
-    async run(command: Command, giver: Giver): Promise<string> {
+    async run(command, giver) {
       const verdict = mayGive(command.access, standingOf(giver));
       if (verdict !== 'yes') return REFUSALS[verdict];
       const { message } = giver;

@@ -16,7 +16,7 @@ import { ChannelError } from '../message/errors.ts';
 import { type AccountName, accountNameOf, channelScope } from '../message/ids.ts';
 import { isLate, lateNote } from '../message/late.ts';
 import { type OutboundMessage, withNumbers } from '../message/message.ts';
-import type { ChannelDirectory, Owners } from '../owners.ts';
+import type { ChannelRegister, Owners } from '../owners.ts';
 import { createLiveReplies, type LiveReplies } from './live-replies.ts';
 import { createUndelivered, withoutFiles } from './undelivered.ts';
 
@@ -57,7 +57,7 @@ const DELIVERY_CONCURRENCY = 64;
 
 type ManagerDeps = Pick<Kernel, 'bus' | 'judge' | 'clock' | 'log' | 'media'> & {
   /** The register of running channels. */
-  readonly directory: ChannelDirectory;
+  readonly directory: ChannelRegister;
   readonly receiver: Receiver;
   readonly state: StateStore;
   /** IANA zone for people without one; empty = the machine's. */
