@@ -3,9 +3,9 @@
 
 import { stat } from 'node:fs/promises';
 import { Command } from 'commander';
+import { problemLine } from '../kernel/config/issues.ts';
 import { ConfigError } from '../kernel/message/errors.ts';
 import { t } from '../lib/texts.ts';
-import { problemLine } from './explain-error.ts';
 import { CommandFailure, EXIT, type Terminal } from './terminal.ts';
 
 export function configCommand(terminal: Terminal): Command {
@@ -90,7 +90,7 @@ async function noteVariable(terminal: Terminal, path: string) {
 /** The file stays as it was; only the requested change is invalid. */
 function nothingChanged(error: unknown): never {
   if (!(error instanceof ConfigError)) throw error;
-  const problems = error.problems.map(problemLine);
+  const problems = error.problems.map((problem) => `  ${problemLine(problem)}`);
   throw new CommandFailure(EXIT.configInvalid, [t`Nothing changed:`, ...problems].join('\n'));
 }
 

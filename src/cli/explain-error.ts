@@ -7,12 +7,8 @@ import { HomeLockedError } from '../kernel/bus/store/store.ts';
 import { isPythonConfig } from '../kernel/config/check.ts';
 import type { Environment } from '../kernel/config/environment.ts';
 import type { Home } from '../kernel/config/files/home.ts';
-import {
-  ConfigError,
-  type ConfigProblem,
-  NanobotError,
-  ProviderError,
-} from '../kernel/message/errors.ts';
+import { problemLine } from '../kernel/config/issues.ts';
+import { ConfigError, NanobotError, ProviderError } from '../kernel/message/errors.ts';
 import { parseJson } from '../lib/json/json.ts';
 import { msgid, ngettext, t } from '../lib/texts.ts';
 
@@ -68,7 +64,7 @@ function explainConfigError(error: ConfigError, home: Home): readonly string[] {
       `nanobot: the configuration has ${length} problems:`,
       length,
     ),
-    ...error.problems.map(problemLine),
+    ...error.problems.map((problem) => `  ${problemLine(problem)}`),
     ...(existsSync(home.lastGoodConfig)
       ? [t`The last valid configuration is ${home.lastGoodConfig}.`]
       : []),
@@ -93,11 +89,6 @@ export function holderText({ pid, host, startedAt }: HomeLockedError['holder']):
   const who = pid === undefined ? t`another process` : t`process ${pid}`;
   const where = host === undefined || host === hostname() ? '' : t` on ${host}`;
   return `${who}${where}${startedAt === undefined ? '' : t` since ${startedAt}`}`;
-}
-
-export function problemLine({ path, problem, remedy, line, column }: ConfigProblem): string {
-  const place = line === undefined ? '' : t` (line ${line}, column ${column})`;
-  return `  ${path === '' ? 'config.json' : path}${place}: ${problem}. ${remedy}`;
 }
 
 function firstLine(text: string): string {

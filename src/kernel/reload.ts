@@ -5,7 +5,7 @@ import { t } from '../lib/texts.ts';
 import type { ConfigChange } from './config/diff.ts';
 import type { LoadedConfig } from './config/files/config-file.ts';
 import { watchConfig } from './config/files/live-config.ts';
-import { problemLines } from './config/issues.ts';
+import { problemLine, problemLines } from './config/issues.ts';
 import type { Kernel } from './feature.ts';
 import type { ConfigProblem } from './message/errors.ts';
 import { verbatim } from './message/untrusted.ts';
@@ -45,7 +45,7 @@ export async function followConfig(
       kind: 'configuration',
       fields: { changed: [...nextTurn, ...atStart].join(' '), channels: channels.join(' ') },
     });
-    foreground(t`The changed configuration is in force.`);
+    foreground([t`The changed configuration is in force.`, ...next.notes].join('\n  '));
     if (atStart.length > 0) foreground(t`Start the gateway again for: ${atStart.join(', ')}.`);
   }
 
@@ -70,9 +70,7 @@ export async function followConfig(
         if (isFirst) owners.tell(live.redact(wrongConfigText(error.problems)));
         log.warn('configuration invalid', { problems: error.problems.map(({ path }) => path) });
         foreground(t`The changed configuration cannot be used; the old one stays in force:`);
-        for (const { path, problem, remedy } of error.problems) {
-          foreground(`  ${path}: ${problem}. ${remedy}`);
-        }
+        for (const problem of error.problems) foreground(`  ${problemLine(problem)}`);
       },
     },
     signal,

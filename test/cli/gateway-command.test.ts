@@ -69,8 +69,17 @@ test('an invalid change keeps the old configuration in force and says so; a good
   await writeFile(join(home.path, 'config.json'), '{"version":1,"gatway":{}}');
   await printed(gateway, 'Did you mean gateway?');
   expect(gateway.output()).toContain('the old one stays in force');
+  expect(gateway.output()).toContain('gatway (line 1, column 14)');
+  const { stdout } = await runNanobot(['doctor'], { home: home.path });
+  expect(stdout).not.toContain('does not answer');
+  await writeFile(join(home.path, 'config.json'), '{"version":1,}');
+  await printed(gateway, 'config.json (line 1, column 14): not valid JSON');
   await home.writeConfig({ version: 1, agents: { defaults: { model: 'local/other' } } });
   await printed(gateway, 'The changed configuration is in force.');
+  const older = '{"tools":{"exec":{"timeout":30}},"gateway":{"drainSecs":1}}';
+  await writeFile(join(home.path, 'config.json'), older);
+  await printed(gateway, 'tools.exec.timeout is now tools.timeoutSecs');
+  await printed(gateway, 'Start the gateway again for: gateway.drainSecs');
   expect(await gateway.stop()).toBe(0);
 });
 

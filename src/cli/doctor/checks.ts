@@ -4,7 +4,7 @@ import { constants, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { configuredAccounts } from '../../channels/index.ts';
 import type { Config } from '../../kernel/config/config.ts';
-import type { LoadedConfig } from '../../kernel/config/files/config-file.ts';
+import { configInForce, type LoadedConfig } from '../../kernel/config/files/config-file.ts';
 import type { Home } from '../../kernel/config/files/home.ts';
 import {
   findRunningGateway,
@@ -51,7 +51,9 @@ async function look(
     : await gateway
         .checkState(machine, stack)
         .catch((error: unknown) => ({ findings: failed('store')(error), state: undefined }));
-  const token = loaded?.config.gateway.token ?? '';
+  // A gateway that runs goes on with the last valid configuration.
+  const inForce = loaded ?? (await configInForce(home, machine.env, true).catch(() => undefined));
+  const token = inForce?.config.gateway.token ?? '';
   const base = [
     local.checkNode(process.versions.node),
     ...(await local.checkPermissions(machine)),

@@ -11,6 +11,7 @@ import { StoreError } from '../../kernel/bus/store/store.ts';
 import { isPythonConfig } from '../../kernel/config/check.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import { type LoadedConfig, loadConfig } from '../../kernel/config/files/config-file.ts';
+import { problemLine } from '../../kernel/config/issues.ts';
 import { literalSecrets } from '../../kernel/config/secrets.ts';
 import {
   askGateway,
@@ -25,7 +26,7 @@ import { ConfigError, NanobotError } from '../../kernel/message/errors.ts';
 import { accountPath } from '../../kernel/message/ids.ts';
 import { chosenPolicies } from '../../kernel/people/people-rows.ts';
 import { t } from '../../lib/texts.ts';
-import { explainSystemError, holderText, otherProgram, problemLine } from '../explain-error.ts';
+import { explainSystemError, holderText, otherProgram } from '../explain-error.ts';
 import { spanText } from '../flag-values.ts';
 import { type Finding, fail, type Machine, ok, rebuildFix, warn } from './machine-checks.ts';
 
@@ -56,7 +57,7 @@ export async function checkConfigFile({ home, env }: Machine): Promise<CheckedFi
     const remedy = existsSync(home.lastGoodConfig)
       ? t`The last valid configuration is ${home.lastGoodConfig}.`
       : t`Correct the file, then check it: nanobot config validate`;
-    const findings = error.problems.map((one) => fail('config', problemLine(one).trim(), remedy));
+    const findings = error.problems.map((one) => fail('config', problemLine(one), remedy));
     return { findings, loaded: undefined };
   }
 }

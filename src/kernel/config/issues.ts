@@ -13,11 +13,14 @@ import { ANY_NAME, isPathOf, valueAt } from './json-paths.ts';
 const MAX_SHOWN_CHARS = 60;
 const MAX_PROBLEMS = 3;
 
+export function problemLine({ path, problem, remedy, line, column }: ConfigProblem): string {
+  const place = line === undefined ? '' : t` (line ${line}, column ${column})`;
+  return `${path === '' ? 'config.json' : path}${place}: ${problem}. ${remedy}`;
+}
+
 /** Each in one line, the first ones of many; contains no value of a secret. */
 export function problemLines(problems: readonly ConfigProblem[]): readonly string[] {
-  const lines = problems
-    .slice(0, MAX_PROBLEMS)
-    .map(({ path, problem, remedy }) => `${path === '' ? '' : `${path}: `}${problem}. ${remedy}`);
+  const lines = problems.slice(0, MAX_PROBLEMS).map(problemLine);
   const more = problems.length - lines.length;
   return more > 0 ? [...lines, t`and ${more} more: nanobot config validate`] : lines;
 }
