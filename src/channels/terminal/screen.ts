@@ -45,7 +45,7 @@ export async function readQuestion(options: LineInputOptions): Promise<LineResul
   });
   try {
     editor.prompt();
-    if (options.typedAhead !== '') editor.write(options.typedAhead);
+    if (options.typedAhead !== '') keys.write(options.typedAhead);
     return await question(editor);
   } finally {
     editor.close();
@@ -144,6 +144,8 @@ function unfinishedMark(text: string): string {
 
 const STOP_ESC = '\x1b';
 const CTRL_C = '\x03';
+/** Backspace, also of older terminals, Ctrl+U, Ctrl+W. */
+const DELETING = '\x7f\b\x15\x17';
 /** ECMA-48 5.4, and what keypads send. */
 const SEQUENCES = new RegExp(`${STOP_ESC}(?:\\[[0-?]*[ -/]*[@-~]|O[ -~])`, 'g');
 
@@ -152,8 +154,9 @@ export function listenForStopKeys(
   onStop: (key: 'escape' | 'interrupt') => void,
 ) {
   let typedAhead = '';
+  const decoder = new TextDecoder();
   const onData = (chunk: Buffer) => {
-    const text = chunk.toString();
+    const text = decoder.decode(chunk, { stream: true });
     if (text.includes(CTRL_C)) onStop('interrupt');
     else if (text === STOP_ESC) onStop('escape');
     else typedAhead += wordsOf(text);
@@ -173,12 +176,15 @@ export function listenForStopKeys(
   };
 }
 
-/** Escape sequences are dropped; an Enter between two lines separates them. */
+/**
+ * For the editor of the next question: keys that delete stay, escape sequences and other keys are
+ * dropped, an Enter between two lines separates them.
+ */
 function wordsOf(keys: string): string {
   return keys
     .replace(SEQUENCES, '')
     .replace(/[\r\n]+/g, ' ')
-    .replace(/\p{Cc}/gu, '');
+    .replace(/\p{Cc}/gu, (key) => (DELETING.includes(key) ? key : ''));
 }
 
 // Shows an answer while it grows: complete paragraphs stay, the current one and the agent's
