@@ -7,11 +7,11 @@ import type { PersonRecord } from '../../kernel/access/person.ts';
 import type { ApprovalPolicy } from '../../kernel/access/rights.ts';
 import type { CommandInfo } from '../../kernel/commands/command-access.ts';
 import { AGENT_MODES } from '../../kernel/config/settings-fields.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { endpoint, Refusal, type RouteHandlers } from '../../kernel/http-routes.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
 import { channelName, chatId, DEFAULT_ACCOUNT, type SessionKey } from '../../kernel/message/ids.ts';
 import type { ChatRef } from '../../kernel/message/message.ts';
-import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import { defined } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import type { ModeService } from '../modes/index.ts';
@@ -29,10 +29,8 @@ const oneChat = z.object({
   chat: z.string().regex(LOCAL_CHAT_NAME, 'has 1 to 64 letters, digits, ".", "_" or "-"'),
 });
 
-type ChatSettingsDeps = ModelChoiceDeps & {
-  readonly defaults: () => { readonly thinkingBudget: number };
-  readonly modes: Pick<ModeService, 'configured' | 'problems'>;
-  sessionOf(chat: ChatRef): Promise<SessionKey>;
+type ChatSettingsDeps = Omit<ModelChoiceDeps, 'settings'> & {
+  readonly modes: ModeService;
   readonly approvals: {
     /** The owner as a person of this chat. */
     of(chat: ChatRef): Promise<Pick<PersonRecord, 'approvals'> | undefined>;
@@ -44,14 +42,14 @@ type ChatSettingsDeps = ModelChoiceDeps & {
   /** That need no further setup. */
   modelNames(): Promise<readonly string[]>;
   readonly commands: readonly CommandInfo[];
-  readonly audit: AuditLog;
 };
 
-export function chatSettingsRoutes(deps: ChatSettingsDeps) {
-  const { settings, models, modes, audit } = deps;
+export function chatSettingsRoutes(kernel: Kernel, deps: ChatSettingsDeps) {
+  const { live, people, settings, measuring } = kernel;
+  const { models, modes } = deps;
 
   async function view(chat: ChatRef): Promise<ChatSettings> {
-    const chosen = await settings.get(await deps.sessionOf(chat));
+    const chosen = await settings.get(await people.routes.sessionOf(chat));
     const { approvals } = (await deps.approvals.of(chat)) ?? {};
     const shownModes = AGENT_MODES.map(async (name) => ({
       name,
@@ -60,7 +58,7 @@ export function chatSettingsRoutes(deps: ChatSettingsDeps) {
     return {
       ...defined({ model: chosen.model, thinking: chosen.thinkingBudget, mode: chosen.mode }),
       defaultModel: models().defaultModel,
-      defaultThinking: deps.defaults().thinkingBudget,
+      defaultThinking: live.defaults.thinkingBudget,
       defaultMode: modes.configured(),
       modes: await Promise.all(shownModes),
       hears: deps.hears(),
@@ -69,9 +67,9 @@ export function chatSettingsRoutes(deps: ChatSettingsDeps) {
   }
 
   async function change(chat: ChatRef, changed: ChangedChatSettings): Promise<void> {
-    const session = await deps.sessionOf(chat);
+    const session = await people.routes.sessionOf(chat);
     const { model, thinking, mode, approvals } = changed;
-    if (model !== undefined) await changeModel(session, model, deps);
+    if (model !== undefined) await changeModel(session, model, { ...deps, settings });
     if (thinking !== undefined) {
       const thinkingBudget = thinking === 'default' ? undefined : thinkingWithin(thinking);
       await settings.change(session, { thinkingBudget });
@@ -80,7 +78,7 @@ export function chatSettingsRoutes(deps: ChatSettingsDeps) {
       await settings.change(session, { mode: mode === 'default' ? undefined : mode });
     }
     if (approvals !== undefined) {
-      noteCommand(audit, 'approvals', approvals);
+      noteCommand(measuring.audit, 'approvals', approvals);
       if (!(await deps.approvals.set(chat, approvals)))
         throw new Refusal(409, 'unknown_person', t`Write a first message, then choose this.`);
     }

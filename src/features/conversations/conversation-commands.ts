@@ -4,8 +4,7 @@
 import type { Agent, CompactionReport } from '../../agent/agent.ts';
 import { COMPACTION_ENGINES, type CompactionEngine } from '../../agent/compaction-settings.ts';
 import type { ContextReport } from '../../agent/rules/context-fit.ts';
-import type { Channel } from '../../channels/channel.ts';
-import type { MessageBus, SentText } from '../../kernel/bus/bus.ts';
+import type { SentText } from '../../kernel/bus/bus.ts';
 import {
   CONVERSATION,
   type Command,
@@ -14,14 +13,14 @@ import {
   commandsOf,
   PERSONAL,
 } from '../../kernel/commands/command-access.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { DeliveryError } from '../../kernel/message/errors.ts';
 import type { SessionKey, TurnId } from '../../kernel/message/ids.ts';
-import { type AccountName, accountName } from '../../kernel/message/ids.ts';
-import { type InboundMessage, isSameSender } from '../../kernel/message/message.ts';
+import { accountName } from '../../kernel/message/ids.ts';
+import { type ChatRef, type InboundMessage, isSameSender } from '../../kernel/message/message.ts';
 import { firstWords, verbatim } from '../../kernel/message/untrusted.ts';
 import type { RestorePoint } from '../../kernel/sessions/rules/carry.ts';
 import type { SessionSettings, SessionSettingsStore } from '../../kernel/turns/origins.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
 import { createMinuteText } from '../../lib/time/zone-time.ts';
 import { taintText } from './why-command.ts';
@@ -50,15 +49,13 @@ export const CONVERSATION_COMMANDS = {
   },
 } satisfies CommandTable;
 
-type ConversationCommandDeps = {
-  readonly agent: Pick<Agent, 'restorable' | 'restore'>;
+type ConversationCommandDeps = Pick<Kernel, 'bus' | 'log' | 'channels'> & {
+  readonly agent: Agent;
   context(message: InboundMessage): Promise<ContextReport>;
   /** IANA zone of the author; empty: the machine's. */
   zoneOf(message: InboundMessage): Promise<string>;
   sessions(origin: CommandOrigin, argument: string): Promise<string>;
   beginAnew(session: SessionKey, message: InboundMessage): Promise<void>;
-  /** Undoes the last exchange; returns the text for the person. */
-  undo(origin: CommandOrigin): Promise<string>;
 };
 
 export function conversationCommands(deps: ConversationCommandDeps): readonly Command[] {
@@ -67,14 +64,14 @@ export function conversationCommands(deps: ConversationCommandDeps): readonly Co
       await deps.beginAnew(session, message);
       return t`New conversation. The old one is saved; /restore brings it back.`;
     },
-    undo: (origin) => deps.undo(origin),
+    undo: (origin) => undo(origin, deps),
     restore: (origin, argument) => restore(origin, argument, deps),
     async context({ message }) {
       const report = await deps.context(message);
       const taint = taintText(report, message.receivedAt, await deps.zoneOf(message));
       return [contextText(report), ...(report.untrusted.length === 0 ? [] : [taint])].join('\n\n');
     },
-    sessions: (origin, argument) => deps.sessions(origin, argument),
+    sessions: deps.sessions,
   });
 }
 
@@ -148,40 +145,33 @@ const count = (tokens: number) => tokens.toLocaleString('en-US');
 // hides the exchange from the model. A repetition of the command after a crash undoes nothing
 // further.
 
-type UndoDeps = {
-  readonly agent: Pick<Agent, 'lastTurn' | 'takeBack'>;
-  readonly bus: Pick<MessageBus, 'inbound' | 'takeBack' | 'draft' | 'forgetDraft'>;
-  readonly log: Logger;
-  channel(name: AccountName): Channel | undefined;
-};
-
 const RETRACT_DEADLINE_MS = 30_000;
 const NOTHING_TO_UNDO = t`There is no answer to take back.`;
 const NOT_YOURS = t`Only my owner or the person who asked can take that answer back.`;
 const FORGOTTEN = t`I no longer take the last exchange into account.`;
 
-export function createUndo(deps: UndoDeps): (origin: CommandOrigin) => Promise<string> {
+async function undo(
+  { session, message, role }: CommandOrigin,
+  deps: ConversationCommandDeps,
+): Promise<string> {
   const { agent, bus } = deps;
-  return async (origin) => {
-    const { session, message } = origin;
-    const last = await agent.lastTurn(session, message.id);
-    if (last === undefined) return NOTHING_TO_UNDO;
-    if (!last.isTakenBack) {
-      const asked = last.askedBy === undefined ? undefined : await bus.inbound(last.askedBy);
-      const isTheirs = asked === undefined || isSameSender(asked.sender, message.sender);
-      // In a group, only an owner may undo an answer without a known asker.
-      const isSure = asked !== undefined || message.group === undefined;
-      if (origin.role !== 'owner' && !(isTheirs && isSure)) return NOT_YOURS;
-      await agent.takeBack(session, last.turnId, message.id);
-    }
-    return `${FORGOTTEN} ${await retractAll(last.turnId, message.chat, deps)}`;
-  };
+  const last = await agent.lastTurn(session, message.id);
+  if (last === undefined) return NOTHING_TO_UNDO;
+  if (!last.isTakenBack) {
+    const asked = last.askedBy === undefined ? undefined : await bus.inbound(last.askedBy);
+    const isTheirs = asked === undefined || isSameSender(asked.sender, message.sender);
+    // In a group, only an owner may undo an answer without a known asker.
+    const isSure = asked !== undefined || message.group === undefined;
+    if (role !== 'owner' && !(isTheirs && isSure)) return NOT_YOURS;
+    await agent.takeBack(session, last.turnId, message.id);
+  }
+  return `${FORGOTTEN} ${await retractAll(last.turnId, message.chat, deps)}`;
 }
 
 async function retractAll(
   turnId: TurnId,
-  chat: CommandOrigin['message']['chat'],
-  deps: UndoDeps,
+  chat: ChatRef,
+  deps: ConversationCommandDeps,
 ): Promise<string> {
   const { bus } = deps;
   const { sent, isUnderWay } = await bus.takeBack(turnId);
@@ -198,11 +188,11 @@ async function retractAll(
 /** Why parts of the answer are still in the chat. */
 async function keptParts(
   texts: readonly Pick<SentText, 'chat' | 'parts'>[],
-  { channel, log }: UndoDeps,
+  { channels, log }: ConversationCommandDeps,
 ): Promise<string> {
   let kept = 'nothing';
   for (const { chat, parts } of texts) {
-    const retracting = channel(accountName(chat))?.retracting;
+    const retracting = channels.get(accountName(chat))?.retracting;
     if (retracting === undefined) return t`messages cannot be deleted here`;
     try {
       await retracting.retract(chat, parts, AbortSignal.timeout(RETRACT_DEADLINE_MS));

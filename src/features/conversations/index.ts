@@ -24,7 +24,7 @@ import { JOBS } from '../schedule/index.ts';
 import { JOB_CHANNEL } from '../schedule/settings.ts';
 import { SUBAGENTS } from '../subagents/index.ts';
 import { WORKFLOWS } from '../workflows/index.ts';
-import { compactCommands, conversationCommands, createUndo } from './conversation-commands.ts';
+import { compactCommands, conversationCommands } from './conversation-commands.ts';
 import { createTakeOver } from './take-over.ts';
 import { whyCommands } from './why-command.ts';
 
@@ -37,10 +37,9 @@ export function install(kernel: Kernel): void {
   const plans = kernel.use(PLANS);
   const context = createContextOf(kernel);
   const zoneOf = createZoneOf(kernel);
-  const undo = createUndo({ agent, bus, log, channel: channels.get });
   add.command(
     ...conversationCommands({
-      ...{ agent, context, zoneOf, undo, sessions: createSessionsCommand(kernel) },
+      ...{ agent, bus, log, channels, context, zoneOf, sessions: createSessionsCommand(kernel) },
       // A reset drops pending questions and ends turns in progress.
       async beginAnew(session, message) {
         await memory.takesUp(session, message);
@@ -75,7 +74,7 @@ export function install(kernel: Kernel): void {
 }
 
 function addSessionRoutes(kernel: Kernel) {
-  const { add, bus, live, people, store, clock, sessions, measuring } = kernel;
+  const { add, bus, live, people, store, clock, sessions } = kernel;
   let changes = 0;
   const changed = () => {
     changes += 1;
@@ -116,9 +115,9 @@ function addSessionRoutes(kernel: Kernel) {
     ],
     async () => {
       const { sessionRoutes } = await import('./session-routes.ts');
-      return sessionRoutes({
-        ...{ care: await openCare(kernel), sessions, bus, clock, nameOf, takeOver },
-        ...{ audit: measuring.audit, changes: () => changes, ...(await costs(kernel)) },
+      return sessionRoutes(kernel, {
+        ...{ care: await openCare(kernel), nameOf, takeOver },
+        ...{ changes: () => changes, costOf: await costIn(kernel) },
       });
     },
   );
@@ -126,9 +125,8 @@ function addSessionRoutes(kernel: Kernel) {
   add.routes(
     ['GET /api/v1/runs', 'GET /api/v1/runs/events', 'POST /api/v1/runs/:id/stop'],
     async () =>
-      (await import('./run-routes.ts')).runRoutes({
-        ...{ sessions, clock, audit: measuring.audit, changes: () => changes },
-        ...(await costs(kernel)),
+      (await import('./run-routes.ts')).runRoutes(kernel, {
+        ...{ changes: () => changes, costOf: await costIn(kernel) },
         subagents: kernel.use(SUBAGENTS).service,
         workflows: kernel.useIfOn(WORKFLOWS)?.service ?? NO_WORKFLOWS,
         async nameOf(session) {
@@ -141,12 +139,12 @@ function addSessionRoutes(kernel: Kernel) {
 
 const NO_WORKFLOWS = { all: async () => [], cancel: async () => '' };
 
-async function costs({ live }: Kernel) {
+async function costIn({ live }: Kernel) {
   const { conversationCost } = await import('../spending/rules/conversation-cost.ts');
-  const currency = () => live.config.limits.budget.currency;
-  const costOf = (entries: readonly TranscriptEntry[]) =>
-    conversationCost(entries, live.config.models.prices, currency());
-  return { costOf, currency };
+  return (entries: readonly TranscriptEntry[]) => {
+    const { models, limits } = live.config;
+    return conversationCost(entries, models.prices, limits.budget.currency);
+  };
 }
 
 /** Questions of the agent to the person, which nobody waits for any more. */
@@ -155,8 +153,8 @@ async function dropQuestions({ questions }: Kernel, session: SessionKey): Promis
 }
 
 function addChatSettings(kernel: Kernel) {
-  const { add, people, settings, live, env, measuring } = kernel;
-  const { persons, routes } = people;
+  const { add, live, env } = kernel;
+  const { persons } = kernel.people;
   const { current: models } = kernel.use(MODELS);
   const servers = kernel.use(MODEL_SERVERS);
   const personIn = (chat: ChatRef) => persons.author({ chat, sender: LOCAL_OWNER });
@@ -173,11 +171,8 @@ function addChatSettings(kernel: Kernel) {
       const { setApprovals } = await import('../people/index.ts');
       const { chosenEngines } = await import('../voice/index.ts');
       const { usableModels } = await import('../../providers/model-setup.ts');
-      return chatSettingsRoutes({
-        ...{ settings, models, local: kernel.use(LOCAL_MODELS), audit: measuring.audit },
-        modes: kernel.use(MODE_SERVICE),
-        defaults: () => live.defaults,
-        sessionOf: routes.sessionOf,
+      return chatSettingsRoutes(kernel, {
+        ...{ models, local: kernel.use(LOCAL_MODELS), modes: kernel.use(MODE_SERVICE) },
         commands: COMMAND_LIST,
         modelNames: () => usableModels(live.config, env, servers.current()),
         hears: () => chosenEngines(live.config, env).transcription !== undefined,

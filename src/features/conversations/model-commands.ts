@@ -13,6 +13,7 @@ import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { SessionSettings, SessionSettingsStore } from '../../kernel/turns/origins.ts';
 import { t } from '../../lib/texts.ts';
 import type { ModelRegistry } from '../../providers/provider.ts';
+import type { LocalModels } from '../local-models/index.ts';
 
 const THINK_ON_TOKENS = 10_000;
 const THINK_MIN_TOKENS = 1024;
@@ -42,14 +43,7 @@ export const MODEL_COMMANDS = {
 export type ModelChoiceDeps = {
   readonly settings: SessionSettingsStore;
   models(): ModelRegistry;
-  readonly local: {
-    /** The local-only check of conversations. */
-    readonly only: {
-      /** Why this model may not be used there. */
-      refusal(session: SessionKey, model: string): Promise<{ readonly text: string } | undefined>;
-    };
-    warmUp(model: string): void;
-  };
+  readonly local: Pick<LocalModels, 'only' | 'warmUp'>;
 };
 
 type ModelCommandDeps = ModelChoiceDeps & {

@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { noteCommand } from '../../channels/local-channel.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
 import { sessionKey } from '../../kernel/message/ids.ts';
 import { chatRefOf, sessionKeyOf } from '../../kernel/message/message.ts';
@@ -12,8 +13,13 @@ import { defined } from '../../lib/json/json.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 import { jobChat } from '../schedule/settings.ts';
-import { SUBAGENT_CHANNEL, type SubagentRun, subagentSession } from '../subagents/index.ts';
-import { WORKFLOW_CHANNEL, type WorkflowRun } from '../workflows/index.ts';
+import {
+  SUBAGENT_CHANNEL,
+  type SubagentRun,
+  type Subagents,
+  subagentSession,
+} from '../subagents/index.ts';
+import { WORKFLOW_CHANNEL, type WorkflowRun, type Workflows } from '../workflows/index.ts';
 import { branchOf, runList, type ShownRun, stoppedRuns } from './rules/runs.ts';
 import type { PageDeps } from './session-routes.ts';
 
@@ -27,18 +33,15 @@ const MAX_TURNS = 100;
 type Progress = Pick<ReturnType<PageDeps['costOf']>, 'spent'> & { readonly doing: string };
 
 type RunRoutesDeps = PageDeps & {
-  readonly subagents: {
-    all(): Promise<readonly SubagentRun[]>;
-    kill(id: string, whose: 'all'): Promise<string>;
-  };
-  readonly workflows: {
-    all(): Promise<readonly WorkflowRun[]>;
-    cancel(id: string): Promise<string>;
-  };
+  readonly subagents: Pick<Subagents['service'], 'all' | 'kill'>;
+  readonly workflows: Pick<Workflows['service'], 'all' | 'cancel'>;
 };
 
-export function runRoutes(deps: RunRoutesDeps) {
-  const progressOf = createProgress(deps);
+export function runRoutes(
+  { live, sessions, clock, measuring: { audit } }: Kernel,
+  deps: RunRoutesDeps,
+) {
+  const progressOf = createProgress(sessions, deps);
 
   async function view() {
     const [subagents, workflows] = await Promise.all([deps.subagents.all(), deps.workflows.all()]);
@@ -48,7 +51,7 @@ export function runRoutes(deps: RunRoutesDeps) {
       const name = await deps.nameOf(sessionKey(made.session));
       return name === undefined ? made : { ...made, name };
     });
-    return { currency: deps.currency(), runs: await Promise.all(shown) };
+    return { currency: live.config.limits.budget.currency, runs: await Promise.all(shown) };
   }
 
   /** Its own end first: what it would start meanwhile is refused. */
@@ -66,7 +69,7 @@ export function runRoutes(deps: RunRoutesDeps) {
       if (kind === 'workflow') await deps.workflows.cancel(each);
       else await deps.subagents.kill(each, 'all');
       const words = kind === 'workflow' ? ['workflow', 'cancel', each] : ['kill', each];
-      noteCommand(deps.audit, ...words);
+      noteCommand(audit, ...words);
     }
     return running.map((each) => each.id);
   }
@@ -81,7 +84,7 @@ export function runRoutes(deps: RunRoutesDeps) {
         summary: t`Workflows and subagents, now and after each change`,
         answer: runList,
       },
-      deps.clock,
+      clock,
       view,
     ),
     'POST /api/v1/runs/:id/stop': endpoint(
@@ -105,7 +108,7 @@ function newest(runs: readonly AnyRun[]): readonly AnyRun[] {
 }
 
 /** The cost of an ended subagent is read once, that of a running one after each change. */
-function createProgress({ sessions, costOf, changes }: RunRoutesDeps) {
+function createProgress(sessions: Kernel['sessions'], { costOf, changes }: PageDeps) {
   const known = new RecentMap<string, { readonly as: string; readonly progress: Progress }>(
     2 * MAX_ENDED,
   );

@@ -3,7 +3,8 @@
 
 import { z } from 'zod';
 import { noteCommand } from '../../channels/local-channel.ts';
-import type { MessageBus, Trace } from '../../kernel/bus/bus.ts';
+import type { Trace } from '../../kernel/bus/bus.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
 import { messageId, type SessionKey, sessionKey } from '../../kernel/message/ids.ts';
 import { chatRefOf } from '../../kernel/message/message.ts';
@@ -14,9 +15,7 @@ import type {
   UserEntry,
 } from '../../kernel/message/transcript.ts';
 import { unwrapped } from '../../kernel/message/untrusted.ts';
-import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import type { EarlierTurn } from '../../kernel/sessions/rules/earlier.ts';
-import type { SessionStore } from '../../kernel/sessions/store.ts';
 import { defined } from '../../lib/json/json.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
@@ -70,25 +69,21 @@ type Cost = {
 
 /** Of the pages about conversations and runs. */
 export type PageDeps = {
-  readonly sessions: Pick<SessionStore, 'earlier' | 'turn'>;
-  readonly clock: Pick<Clock, 'now' | 'sleep'>;
-  readonly audit: AuditLog;
   nameOf(session: SessionKey): Promise<string | undefined>;
   /** Of the model calls among the entries; `micros`: millionths of the currency. */
   costOf(entries: readonly TranscriptEntry[]): Cost;
-  currency(): string;
   /** Grows with each change of a conversation. */
   changes(): number;
 };
 
 type SessionRoutesDeps = PageDeps & {
   readonly care: Pick<SessionCare, 'page' | 'search' | 'complete' | 'export'>;
-  readonly bus: Pick<MessageBus, 'trace'>;
   readonly takeOver: Omit<TakeOver, 'stage'>;
 };
 
-export function sessionRoutes(deps: SessionRoutesDeps) {
-  const { care, sessions, clock, audit, takeOver } = deps;
+export function sessionRoutes(kernel: Kernel, deps: SessionRoutesDeps) {
+  const { bus, live, sessions, clock, measuring } = kernel;
+  const { care, takeOver } = deps;
 
   async function listed(offset = 0): Promise<SessionList> {
     await care.complete();
@@ -109,7 +104,7 @@ export function sessionRoutes(deps: SessionRoutesDeps) {
       ...of,
     });
     return {
-      ...{ key, ...around, currency: deps.currency() },
+      ...{ key, ...around, currency: live.config.limits.budget.currency },
       ...defined({
         name: (await deps.nameOf(session)) || undefined,
         answeredBy: await answeredByNow(session),
@@ -123,7 +118,7 @@ export function sessionRoutes(deps: SessionRoutesDeps) {
     return (await takeOver.isPossible(session)) ? 'agent' : undefined;
   }
 
-  const note = (...words: readonly string[]) => noteCommand(audit, 'sessions', ...words);
+  const note = (...words: readonly string[]) => noteCommand(measuring.audit, 'sessions', ...words);
 
   return {
     'GET /api/v1/sessions': endpoint(
@@ -144,7 +139,7 @@ export function sessionRoutes(deps: SessionRoutesDeps) {
         answer: sessionList,
       },
       clock,
-      sinceChange(deps, () => listed()),
+      sinceChange(clock, deps, () => listed()),
     ),
     'GET /api/v1/sessions/:session/events': watched(
       {
@@ -153,6 +148,7 @@ export function sessionRoutes(deps: SessionRoutesDeps) {
       },
       clock,
       sinceChange(
+        clock,
         deps,
         ({ session }: z.output<typeof oneSession>) => turnsOf(session),
         ({ session }) => note('show', session),
@@ -246,7 +242,7 @@ export function sessionRoutes(deps: SessionRoutesDeps) {
         answer: messageTrace,
       },
       async ({ message }) => {
-        const trace = await deps.bus.trace(messageId(message));
+        const trace = await bus.trace(messageId(message));
         if (trace === undefined) {
           throw new Refusal(
             404,
@@ -269,7 +265,8 @@ export function sessionRoutes(deps: SessionRoutesDeps) {
 
 /** Reads again only after a change. */
 function sinceChange<Question, View>(
-  { changes, clock }: Pick<SessionRoutesDeps, 'changes' | 'clock'>,
+  clock: Clock,
+  { changes }: PageDeps,
   read: (question: Question) => Promise<View>,
   begun: (question: Question) => void = () => undefined,
 ) {

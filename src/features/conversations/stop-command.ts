@@ -22,8 +22,8 @@ import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { LOCAL_MODELS } from '../local-models/index.ts';
 import { JOBS } from '../schedule/index.ts';
-import { SUBAGENTS } from '../subagents/index.ts';
-import { WORKFLOWS } from '../workflows/index.ts';
+import { SUBAGENTS, type Subagents } from '../subagents/index.ts';
+import { WORKFLOWS, type Workflows } from '../workflows/index.ts';
 import { modelCommands } from './model-commands.ts';
 
 /** Ends the answer in a chat and what belongs to it. */
@@ -59,14 +59,8 @@ export function install(kernel: Kernel): void {
 
 type StopDeps = {
   readonly bus: Pick<MessageBus, 'cancel' | 'send'>;
-  readonly subagentService: {
-    /** Returns how many were running. */
-    stopAll(session: SessionKey): Promise<number>;
-  };
-  readonly workflows: {
-    stopAll(session: SessionKey): Promise<number>;
-    atWork(session: SessionKey): Promise<readonly Named[]>;
-  };
+  readonly subagentService: Pick<Subagents['service'], 'stopAll'>;
+  readonly workflows: Pick<Workflows['service'], 'stopAll' | 'atWork'>;
   readonly jobs: Pick<NonNullable<(typeof JOBS)['of']>, 'atWork' | 'stop'>;
 };
 

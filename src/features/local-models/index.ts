@@ -43,6 +43,7 @@ import {
 import type { LocalOnly } from './local-only.ts';
 import { LOCAL_ONLY } from './local-only.ts';
 
+export type { LocalModels } from './local-models.ts';
 export { LOCAL_ONLY } from './local-only.ts';
 
 type LocalModelsParts = Pick<Kernel, 'live' | 'clock' | 'log'> & {

@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { noteCommand } from '../../channels/local-channel.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import {
   endpoint,
   Refusal,
@@ -9,35 +10,27 @@ import {
   versionOf,
   watched,
 } from '../../kernel/http-routes.ts';
-import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import { zoneInForce } from '../../lib/time/zone-names.ts';
 import type { Heartbeat } from './heartbeat.ts';
+import { type HeartbeatFile, MAX_HEARTBEAT_BYTES } from './index.ts';
 import { type ShownHeartbeat, shownHeartbeat } from './rules/heartbeat-view.ts';
 import { asksForSomething } from './rules/job.ts';
 
-type HeartbeatRoutesDeps = {
-  readonly heartbeat: Pick<Heartbeat, 'state' | 'lookNow'>;
-  settings(): Pick<ShownHeartbeat, 'isOn' | 'everyMins' | 'activeHours' | 'quietHours'>;
-  readFile(): Promise<string | undefined>;
-  /** Reads, changes and writes the file without another change in between. */
-  updateFile(change: (text: string) => string): Promise<void>;
-  timeZone(): string;
-  readonly maxBytes: number;
-  readonly clock: Pick<Clock, 'now' | 'sleep'>;
-  readonly audit: AuditLog;
-};
-
-export function heartbeatRoutes(deps: HeartbeatRoutesDeps) {
-  const { heartbeat, clock, audit } = deps;
+export function heartbeatRoutes(
+  { live, clock, measuring: { audit } }: Kernel,
+  heartbeat: Heartbeat,
+  file: HeartbeatFile,
+) {
   async function view(): Promise<ShownHeartbeat> {
-    const text = (await deps.readFile()) ?? '';
+    const text = (await file.read()) ?? '';
+    const { heartbeat: is, quietHours, sessions } = live.config;
+    const { everyMins, activeHours } = is;
     return {
-      ...deps.settings(),
+      ...{ isOn: is.enabled, everyMins, activeHours, quietHours },
       ...{ text, version: versionOf(text), hasTasks: asksForSomething(text) },
       ...(await heartbeat.state()),
-      timeZone: zoneInForce(deps.timeZone()),
+      timeZone: zoneInForce(sessions.timeZone),
     };
   }
 
@@ -58,13 +51,13 @@ export function heartbeatRoutes(deps: HeartbeatRoutesDeps) {
       {
         summary: t`Replace the text of HEARTBEAT.md`,
         body: z.strictObject({
-          text: z.string().max(deps.maxBytes),
+          text: z.string().max(MAX_HEARTBEAT_BYTES),
           version: z.string().max(100),
         }),
         answer: shownHeartbeat,
       },
       async (_params, { text, version }) => {
-        await deps.updateFile((before) => {
+        await file.update((before) => {
           if (versionOf(before) === version) return text;
           const message = t`HEARTBEAT.md was changed meanwhile. Your text is not saved.`;
           throw new Refusal(409, 'changed_meanwhile', message);

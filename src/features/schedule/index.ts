@@ -1,7 +1,6 @@
 // Installs schedules: jobs, the heartbeat, and announcements at the end of quiet hours.
 
 import { AGENT } from '../../agent/install.ts';
-import { SIDE_MODEL } from '../../agent/side-model.ts';
 import { chatsOf } from '../../kernel/access/person.ts';
 import { rightsOf } from '../../kernel/access/rights.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
@@ -42,7 +41,7 @@ export const JOBS = port<{
 }>('jobs');
 
 const OWNER = { role: 'owner', place: 'direct', verified: 'verified', medium: 'chat' } as const;
-const MAX_HEARTBEAT_BYTES = 65_536;
+export const MAX_HEARTBEAT_BYTES = 65_536;
 const CONCURRENCY = 8;
 
 export function install(kernel: Kernel): void {
@@ -132,12 +131,10 @@ export function install(kernel: Kernel): void {
       'POST /api/v1/schedules/:id/:change',
     ],
     async () =>
-      (await import('./schedule-routes.ts')).scheduleRoutes({
-        ...{ service, timeZone, stop, clock, audit: kernel.measuring.audit },
+      (await import('./schedule-routes.ts')).scheduleRoutes(kernel, {
+        ...{ service, stop },
         mayCheck: (gate) => rightsAllow(gate, ownerRights(), true),
         runsOf: (job) => reportsOf(job, kernel, jobs),
-        currency: () => live.config.limits.budget.currency,
-        isOn: () => live.config.cron.enabled,
       }),
   );
   add.routes(
@@ -147,21 +144,10 @@ export function install(kernel: Kernel): void {
       'POST /api/v1/heartbeat',
       'POST /api/v1/heartbeat/run',
     ],
-    async () =>
-      (await import('./heartbeat-routes.ts')).heartbeatRoutes({
-        ...{ heartbeat, timeZone, clock, audit: kernel.measuring.audit },
-        ...{ readFile: file.read, updateFile: file.update, maxBytes: MAX_HEARTBEAT_BYTES },
-        settings() {
-          const { heartbeat: is, quietHours } = live.config;
-          const { everyMins, activeHours } = is;
-          return { isOn: is.enabled, everyMins, activeHours, quietHours };
-        },
-      }),
+    async () => (await import('./heartbeat-routes.ts')).heartbeatRoutes(kernel, heartbeat, file),
   );
   add.routes(['POST /api/v1/schedules/draft'], async () =>
-    (await import('./job-draft.ts')).jobDraftRoutes({
-      ...{ timeZone, clock, side: kernel.use(SIDE_MODEL) },
-    }),
+    (await import('./job-draft.ts')).jobDraftRoutes(kernel),
   );
   workflows?.whenJobEnds((id, run, how, detail) => scheduler.ended(id, run, how, detail));
   installLeftovers(kernel, { subagents, jobs });
@@ -239,11 +225,14 @@ async function heartbeatPlace({ live, owners }: Kernel): Promise<JobPlace> {
   return { title: 'Heartbeat', chat };
 }
 
+export type HeartbeatFile = ReturnType<typeof heartbeatFile>;
+
 function heartbeatFile({ live, store }: Kernel) {
   const { exclusively } = store.shared ?? {};
   const files = createGuardedFiles({ exclusively });
   const limits = { maxBytes: MAX_HEARTBEAT_BYTES };
   return {
+    /** Undefined where it does not exist. */
     async read(): Promise<string | undefined> {
       const { workspace } = live.defaults;
       const content = await files.read(workspace, HEARTBEAT_FILE, limits).catch((error) => {
@@ -252,6 +241,7 @@ function heartbeatFile({ live, store }: Kernel) {
       });
       return content?.toString('utf8');
     },
+    /** Reads, changes and writes the file without another change in between. */
     update: (change: (text: string) => string) =>
       files.update(
         live.defaults.workspace,

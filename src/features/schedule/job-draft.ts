@@ -2,15 +2,15 @@
 
 import { z } from 'zod';
 import { SpendingRefusedError } from '../../agent/agent.ts';
-import type { SideModel } from '../../agent/side-model.ts';
+import { SIDE_MODEL } from '../../agent/side-model.ts';
 import { LOCAL_OWNER } from '../../channels/local-channel.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { endpoint, Refusal, type RouteHandlers } from '../../kernel/http-routes.ts';
 import { ProviderError } from '../../kernel/message/errors.ts';
 import { NOTICES } from '../../kernel/owners.ts';
 import { givenText } from '../../lib/json/json.ts';
 import { lenientJson, objectsIn, withoutThoughts } from '../../lib/json/loose-json.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import { zoneInForce } from '../../lib/time/zone-names.ts';
 import { parseWhen } from './rules/job.ts';
 import { type DraftJob, draftJob, draftPrompt } from './rules/job-draft.ts';
@@ -21,13 +21,7 @@ const MAX_TOKENS = 1000;
 /** A person waits for it. */
 const TIMEOUT_MS = 60_000;
 
-type JobDraftDeps = {
-  readonly side: SideModel;
-  readonly clock: Pick<Clock, 'now'>;
-  timeZone(): string;
-};
-
-export const jobDraftRoutes = (deps: JobDraftDeps) =>
+export const jobDraftRoutes = (kernel: Kernel) =>
   ({
     'POST /api/v1/schedules/draft': endpoint(
       {
@@ -35,16 +29,13 @@ export const jobDraftRoutes = (deps: JobDraftDeps) =>
         body: z.strictObject({ sentence: givenText(MAX_SENTENCE_CHARS) }),
         answer: draftJob,
       },
-      (_params, { sentence }) => drafted(sentence, deps),
+      (_params, { sentence }) => drafted(sentence, kernel),
     ),
   }) satisfies RouteHandlers;
 
 /** @throws Refusal */
-async function drafted(
-  sentence: string,
-  { side, clock, timeZone }: JobDraftDeps,
-): Promise<DraftJob> {
-  const zone = zoneInForce(timeZone());
+async function drafted(sentence: string, { live, clock, use }: Kernel): Promise<DraftJob> {
+  const zone = zoneInForce(live.config.sessions.timeZone);
   const call = {
     role: 'schedule',
     payer: { chat: NOTICES, sender: LOCAL_OWNER, isUnseen: true },
@@ -52,7 +43,7 @@ async function drafted(
     text: sentence,
     maxTokens: MAX_TOKENS,
   } as const;
-  const answer = await side
+  const answer = await use(SIDE_MODEL)
     .complete(call, AbortSignal.timeout(TIMEOUT_MS))
     .catch((error: unknown) => {
       if (error instanceof SpendingRefusedError) throw new Refusal(409, 'budget', error.text);

@@ -3,12 +3,11 @@
 
 import { z } from 'zod';
 import { noteCommand } from '../../channels/local-channel.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { endpoint, Refusal, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
 import { sessionKeyOf } from '../../kernel/message/message.ts';
-import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import { defined, givenText } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import type { JobService } from './jobs.ts';
 import { type Gate, gateText, readGate } from './rules/gate.ts';
 import { type Job, MAX_JOB_CHARS, makerName, parseWhen } from './rules/job.ts';
@@ -42,19 +41,16 @@ type ScheduleRoutesDeps = {
   /** Whether an owner may have jobs with this check. */
   mayCheck(gate: Gate): boolean;
   runsOf(job: Job): Promise<readonly RunReport[]>;
-  currency(): string;
-  timeZone(): string;
-  isOn(): boolean;
-  readonly clock: Pick<Clock, 'sleep'>;
-  readonly audit: AuditLog;
 };
 
-export function scheduleRoutes(deps: ScheduleRoutesDeps) {
-  const { service, audit } = deps;
-  const shown = (job: Job) => viewOf(job, deps.timeZone());
+export function scheduleRoutes(
+  { live, clock, measuring: { audit } }: Kernel,
+  { service, stop, mayCheck, runsOf }: ScheduleRoutesDeps,
+) {
+  const shown = (job: Job) => viewOf(job, live.config.sessions.timeZone);
   async function view() {
     const jobs = await service.list(OPERATOR);
-    return { isOn: deps.isOn(), jobs: jobs.map(({ job }) => shown(job)) };
+    return { isOn: live.config.cron.enabled, jobs: jobs.map(({ job }) => shown(job)) };
   }
 
   return {
@@ -64,7 +60,7 @@ export function scheduleRoutes(deps: ScheduleRoutesDeps) {
     ),
     'GET /api/v1/schedules/events': watched(
       { summary: t`All jobs, now and after each change`, answer: jobList },
-      deps.clock,
+      clock,
       view,
     ),
     'GET /api/v1/schedules/:id/runs': endpoint(
@@ -72,8 +68,8 @@ export function scheduleRoutes(deps: ScheduleRoutesDeps) {
       ({ id }) =>
         explained(async () => {
           const { job } = await service.find(id, OPERATOR);
-          const reports = await deps.runsOf(job);
-          return { currency: deps.currency(), runs: reports.map(runView) };
+          const reports = await runsOf(job);
+          return { currency: live.config.limits.budget.currency, runs: reports.map(runView) };
         }),
     ),
     'POST /api/v1/schedules': endpoint(
@@ -84,7 +80,7 @@ export function scheduleRoutes(deps: ScheduleRoutesDeps) {
       (_params, { when, ...wish }) =>
         explained(async () => {
           const slot = parseWhen(when);
-          if (slot.when !== undefined && !deps.mayCheck(readGate(slot.when))) {
+          if (slot.when !== undefined && !mayCheck(readGate(slot.when))) {
             const message = t`The configuration of the tools does not allow that check.`;
             throw new Refusal(403, 'check_refused', message);
           }
@@ -104,7 +100,7 @@ export function scheduleRoutes(deps: ScheduleRoutesDeps) {
             change === 'stop'
               ? await service.find(id, OPERATOR)
               : await service.change(id, change, OPERATOR);
-          if (change === 'stop' && !(await deps.stop(job.id))) {
+          if (change === 'stop' && !(await stop(job.id))) {
             throw new Refusal(409, 'not_running', t`The job is not running.`);
           }
           noteCommand(audit, 'cron', change, job.id);
