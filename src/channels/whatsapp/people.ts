@@ -5,10 +5,12 @@
 import type { BinaryNode, SignalKeyStore, SocketConfig, WASocket } from '@whiskeysockets/baileys';
 import { z } from 'zod';
 import type { KeyValueChange } from '../../kernel/bus/store/store.ts';
+import { NEVER, notSent } from '../../kernel/message/errors.ts';
 import { type ChatId, chatId, userId } from '../../kernel/message/ids.ts';
 import { createLanes, inTime, RecentMap } from '../../lib/async.ts';
 import { storedJson } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ChannelHost } from '../channel.ts';
 import { isOwnAddress, type LinkedAccount } from './creds.ts';
@@ -326,6 +328,8 @@ type GroupSource = Pick<WASocket, 'ws' | 'groupMetadata'>;
 const LIFETIME_MS = 600_000;
 const MAX_GROUPS = 200;
 const CHANGED = 'CB:notification,type:w:gp2';
+/** The server's codes for a group that the account left or was removed from, or that is gone. */
+const OUTSIDE: readonly unknown[] = [403, 404];
 
 export function createGroupMembers(clock: Clock) {
   const known = new RecentMap<
@@ -335,7 +339,11 @@ export function createGroupMembers(clock: Clock) {
   let socket: GroupSource | undefined;
 
   function ask(source: GroupSource, jid: string): Promise<Metadata> {
-    const metadata = source.groupMetadata(jid);
+    const metadata = source.groupMetadata(jid).catch((error) => {
+      const isOutside = OUTSIDE.includes(Reflect.get(Object(error), 'data'));
+      const reason = t`the account is not in this group`;
+      throw isOutside ? notSent(reason, NEVER, 'whatsapp_not_in_group', error) : error;
+    });
     known.set(jid, { at: clock.monotonic(), metadata });
     metadata.catch(() => known.delete(jid));
     return metadata;

@@ -108,6 +108,18 @@ describe('an answer in a WhatsApp group', () => {
     expect(group.asked).toBe(2);
   });
 
+  it('is given up at once where the account was removed', async () => {
+    await using world = await startWorld();
+    const { rig, group, anna } = world;
+    await rig.channel.send(answerIn(group, 'd/0', 'text'), sending());
+    await seen(world, anna, 'text');
+    await group.removesAccount();
+    await expect.poll(() => rig.phone.queued).toBe(0);
+    await expect(rig.channel.send(answerIn(group, 'd/1', 'late'), sending())).rejects.toMatchObject(
+      { code: 'whatsapp_not_in_group', remedy: { kind: 'never' } },
+    );
+  });
+
   it('marks what was said there as read, and shows that it is typing', async () => {
     await using world = await startWorld();
     const { rig, group, anna, ben } = world;

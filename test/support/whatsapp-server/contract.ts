@@ -179,6 +179,8 @@ export interface Group {
   ): Promise<string>;
   /** Somebody joins, of which the server tells the linked device. */
   joined(member: Contact): Promise<void>;
+  /** An admin removes the account, of which the server tells the linked device. */
+  removesAccount(): Promise<void>;
   /** How often the linked device asked who is in it. */
   readonly asked: number;
   seenBy(member: Contact): readonly SeenMessage[];

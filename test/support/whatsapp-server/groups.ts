@@ -29,6 +29,7 @@ export class GroupChat implements Group {
   readonly subject: string;
   readonly createdAt: number;
   asked = 0;
+  isAccountIn = true;
   readonly #now: () => number;
   readonly #personOf: GroupDeps['personOf'];
   readonly #views: Map<string, ChatView>;
@@ -70,12 +71,20 @@ export class GroupChat implements Group {
     if (person === undefined) throw new Error(`${contact.name} has no account`);
     this.members.push(person);
     this.#views.set(person.lid, new ChatView(this.#now));
+    await this.#tell({ tag: 'add', attrs: {}, content: [participant(person)] });
+  }
+
+  async removesAccount(): Promise<void> {
+    this.isAccountIn = false;
+    await this.#tell({ tag: 'remove', attrs: {}, content: [participant(this.account)] });
+  }
+
+  async #tell(change: BinaryNode): Promise<void> {
     const id = newMessageId();
-    const by = lidJid(this.members[0] ?? person);
+    const by = lidJid(this.members[0] ?? this.account);
     const t = seconds(this.#now());
     const attrs = { from: this.jid, type: 'w:gp2', id, t, participant: by };
-    const content = [{ tag: 'add', attrs: {}, content: [participant(person)] }];
-    await this.account.deliver({ tag: 'notification', attrs, content });
+    await this.account.deliver({ tag: 'notification', attrs, content: [change] });
   }
 
   seenBy({ lid, name }: Contact): readonly SeenMessage[] {
@@ -117,12 +126,12 @@ export function groupHandler(groups: readonly GroupChat[]): StanzaHandler {
     }
     if (getBinaryNodeChild(stanza, 'query') === undefined) return false;
     const group = own.find(({ jid }) => jid === to);
-    if (group !== undefined) group.asked += 1;
-    await from.send(
-      group === undefined
-        ? failedResult(stanza, 404, 'item-not-found')
-        : answer(stanza, to, [metadata(group)]),
-    );
+    if (group === undefined) await from.send(failedResult(stanza, 404, 'item-not-found'));
+    else if (!group.isAccountIn) await from.send(failedResult(stanza, 403, 'forbidden'));
+    else {
+      group.asked += 1;
+      await from.send(answer(stanza, to, [metadata(group)]));
+    }
     return true;
   };
 }
