@@ -156,8 +156,10 @@ export function createPeople(deps: PeopleDeps) {
     /** The address for answers in this chat; undefined for an unknown name. */
     async addressOf(chat: ChatId): Promise<string | undefined> {
       const record = await recordOf(chat);
+      const own = chat === SELF_CHAT ? deps.account() : undefined;
+      // Another account may have been linked since the owner wrote.
+      if (own !== undefined && !isOf(own, record?.answerTo)) return ownAddress(own);
       if (record !== undefined) return record.answerTo;
-      if (chat === SELF_CHAT) return ownAddress(deps.account());
       const person = personOfId(chat);
       if (person !== undefined) return (await byId(chat))?.answerTo ?? addressOf(person);
       return parseJid(chat).kind === 'group' ? chat : undefined;
@@ -176,8 +178,11 @@ export function createPeople(deps: PeopleDeps) {
   };
 }
 
-function ownAddress(own: LinkedAccount | undefined): string | undefined {
-  return own === undefined ? undefined : addressOf({ kind: 'number', user: own.number });
+const ownAddress = (own: LinkedAccount) => addressOf({ kind: 'number', user: own.number });
+
+function isOf(own: LinkedAccount, address: string | undefined): boolean {
+  const jid = parseJid(address);
+  return isPerson(jid) && isOwnAddress(jid, own);
 }
 
 function toPerson(record: PersonRecord, seenAs: string) {

@@ -6,7 +6,12 @@ import {
   type LidMapping,
   type Meeting,
 } from '../../../src/channels/whatsapp/people.ts';
-import { isPerson, type PersonJid, parseJid } from '../../../src/channels/whatsapp/rules/jid.ts';
+import {
+  isPerson,
+  type PersonJid,
+  parseJid,
+  SELF_CHAT,
+} from '../../../src/channels/whatsapp/rules/jid.ts';
 import { chatId } from '../../../src/kernel/message/ids.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { createMemoryStore } from '../../support/memory-host.ts';
@@ -48,6 +53,14 @@ function setUp(options: { readonly rows?: Stored; readonly mapping?: LidMapping 
 const NUMBER = '4915112345@s.whatsapp.net';
 const LID = '777@lid';
 const TIME = Date.UTC(2026, 0, 15, 12);
+
+it('answers in the chat with oneself of the account that is linked now', async () => {
+  const { people } = setUp();
+  await people.meetSelf(jid('4916000000@s.whatsapp.net'));
+  expect(await people.addressOf(SELF_CHAT)).toBe(`${OWN}@s.whatsapp.net`);
+  await people.meetSelf(jid(`${OWN}@s.whatsapp.net`));
+  expect(await people.addressOf(SELF_CHAT)).toBe(`${OWN}@s.whatsapp.net`);
+});
 
 describe('a person seen under a LID and a number', () => {
   it('has one chat from the first message on where the server tells both', async () => {
