@@ -74,7 +74,12 @@ describe('linking without a running gateway', () => {
     expect([code, phone.linked]).toEqual([0, true]);
     expect(stdout).toContain('Message yourself');
     expect(stdout).not.toContain('wa.me/491511234567');
-    expect(await onDisk()).toMatchObject({ selfChat: true, phoneNumber: '491511234567' });
+    const strangers = 'closed';
+    expect(await onDisk()).toMatchObject({
+      selfChat: true,
+      strangers,
+      phoneNumber: '491511234567',
+    });
   });
 
   test('as the last step of the onboarding, all by flags', async () => {

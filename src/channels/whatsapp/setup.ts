@@ -72,6 +72,7 @@ export async function setUpWhatsApp(
 
 type Asked = Pick<WhatsAppConfig, 'selfChat' | 'phoneNumber'> & {
   readonly allowFrom: readonly string[];
+  readonly strangers?: WhatsAppConfig['strangers'];
 };
 
 async function askSettings(
@@ -80,8 +81,11 @@ async function askSettings(
   known: WhatsAppConfig,
 ): Promise<Asked> {
   const selfChat = flags.whatsappSelf ?? (await isOwnersNumber(asker, known));
+  // To a number of one's own people write anyway: the agent asks about none of them.
+  const strangers = selfChat ? 'closed' : 'silent';
   return {
     selfChat,
+    ...(selfChat === known.selfChat ? {} : { strangers }),
     allowFrom: await allowed(asker, flags, known, selfChat),
     phoneNumber: await accountNumber(asker, flags, known),
   };

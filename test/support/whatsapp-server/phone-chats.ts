@@ -86,7 +86,8 @@ function letterOf(
 ): Letter {
   const { at, addressing = BY_LID, id = newMessageId(), quoting } = options;
   const jidOf = addressing.by === 'lid' ? lidJid : numberJid;
-  const message = textMessage(text, quoting && { ...quoting, author: jidOf(account) });
+  const quote = quoting && { ...quoting, author: jidOf(account) };
+  const message = options.message ?? textMessage(text, quote);
   return {
     id,
     message: { deviceSentMessage: { destinationJid: jidOf(to), message } },
