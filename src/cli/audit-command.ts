@@ -117,7 +117,7 @@ async function turnLines(
   const { completeSessions } = await import('../kernel/home-state.ts');
   const { readSession } = await import('../kernel/sessions/catalog.ts');
   const { stemOf } = await import('../kernel/sessions/file-lines.ts');
-  const { callLines } = await import('../features/spending/call-lines.ts');
+  const { callLines, usageIn } = await import('../features/spending/call-lines.ts');
   const { priceOf } = await import('../providers/rules/model-names.ts');
   const { amountOf } = await import('../features/spending/rules/spending.ts');
   const { models, limits } = (await loadConfig(home, env)).config;
@@ -125,12 +125,12 @@ async function turnLines(
   const steps: { readonly at: number; readonly text: string }[] = [];
   for await (const call of callLines(home.metrics, turnId)) {
     if (call.request_id !== turnId) continue;
-    const { prompt_tokens: input = 0, completion_tokens: output = 0, cached_tokens = 0 } = call;
+    const usage = usageIn(call);
     const price = priceOf(call.model, models.prices, currency);
-    const { micros } = amountOf(price, { input, output, cached: cached_tokens });
+    const { micros } = amountOf(price, usage);
     const cost =
       price === undefined ? t`price unknown` : `${(micros / MICROS).toFixed(4)} ${currency}`;
-    const tokens = t`${input} tokens in (${cached_tokens} cached), ${output} out, ${cost}`;
+    const tokens = t`${usage.input} tokens in (${usage.cached} cached), ${usage.output} out, ${cost}`;
     const what = t`model ${call.model} (${call.role}) ${call.status} in ${call.elapsed_ms} ms`;
     steps.push({ at: Date.parse(call.timestamp), text: `${what}: ${tokens}` });
   }

@@ -26,7 +26,7 @@ function rig() {
 
 const call = (role: string, more: Partial<ModelCallRecord> = {}): ModelCallRecord => ({
   ...{ kind: 'model_call', at: 0, durationMs: 1, role, session: sessionKey('terminal:list') },
-  ...{ turnId: TURN, model: MODEL, status: 'ok', answerTokens: 1, ...more },
+  ...{ turnId: TURN, model: MODEL, status: 'ok', estimated: { input: 90, output: 1 }, ...more },
 });
 const asked = (calls: number): AgentEvent => ({ type: 'model_called', model: MODEL, calls });
 const ran = (failure?: ToolFailureKind): AgentEvent => ({

@@ -2,6 +2,7 @@
 // the middle of a call.
 
 import { afterEach, describe, expect, it } from 'vitest';
+import { usageReport } from '../../src/features/spending/rules/usage.ts';
 import type { ConfigInput } from '../../src/kernel/config/config.ts';
 import { awayFromMidnight } from '../support/away-from-midnight.ts';
 import { echo, type LlmRequest } from '../support/llm-server.ts';
@@ -122,6 +123,20 @@ describe('the budget of a person', () => {
     telegram.say(OWNER, '/usage');
     await hears(OWNER, /total: [\d,]+ tokens/);
   });
+});
+
+it('a call that was stopped counts by model as much as by day', async () => {
+  const { telegram, model, gateway } = await start({});
+  model.script({ chunks: ['it begins ', new Promise(() => undefined)] });
+  telegram.say(FIRST_CHAT, 'please say nonce-stopped');
+  await model.received(1);
+  telegram.say(FIRST_CHAT, '/stop');
+  await hears(FIRST_CHAT, /Stopped/);
+  telegram.say(FIRST_CHAT, 'please say nonce-next');
+  await hears(FIRST_CHAT, /nonce-next/);
+  const usage = await fetch(`${gateway.address}/api/v1/usage`, { headers: gateway.credentials });
+  const { days, calls } = usageReport.parse(await usage.json());
+  expect(days.at(-1)).toMatchObject({ calls: 2, tokens: calls?.models[0]?.tokens });
 });
 
 it('a call that was cut off by kill -9 counts at its worst, also in money', async () => {

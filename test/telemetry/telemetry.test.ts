@@ -22,7 +22,7 @@ const AT = Date.UTC(2026, 0, 15, 12);
 const TURN = { session: sessionKey('telegram:42'), turnId: turnId('telegram:42#7') };
 const CALL: ModelCallRecord = {
   ...{ kind: 'model_call', at: AT, durationMs: 1500, role: 'turn', ...TURN },
-  ...{ model: 'anthropic/sim', status: 'ok', answerTokens: 9 },
+  ...{ model: 'anthropic/sim', status: 'ok', estimated: { input: 90, output: 9 } },
   base: 'https://models.test/v1',
   answer: { requested: 3, executed: 2, isDoubted: false },
   usage: { inputTokens: 100, outputTokens: 10, cachedTokens: 60 },
@@ -38,7 +38,13 @@ const RECORDS: readonly TelemetryRecord[] = [
     status: 'queued',
   },
   CALL,
-  { ...CALL, role: 'compaction', status: 'rate_limited', httpStatus: 429, answerTokens: 0 },
+  {
+    ...CALL,
+    role: 'compaction',
+    status: 'rate_limited',
+    httpStatus: 429,
+    estimated: { input: 90, output: 0 },
+  },
   { kind: 'tool_call', at: AT, durationMs: 20, ...TURN, tool: 'read_file', status: 'ok' },
   {
     kind: 'turn',

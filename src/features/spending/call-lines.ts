@@ -11,9 +11,17 @@ const LINE = z.looseObject({
   ...{ request_id: text.optional(), session: text.optional(), waited_ms: number.optional() },
   ...{ prompt_tokens: number.optional(), cached_tokens: number.optional() },
   completion_tokens: number.optional(),
+  ...{ prompt_tokens_estimated: number.optional(), completion_tokens_estimated: number.optional() },
 });
 
 export type CallLine = z.infer<typeof LINE>;
+
+/** As the ledgers count it: estimates where the vendor named no usage. */
+export const usageIn = (call: CallLine) => ({
+  input: call.prompt_tokens ?? call.prompt_tokens_estimated ?? 0,
+  output: call.completion_tokens ?? call.completion_tokens_estimated ?? 0,
+  cached: call.cached_tokens ?? 0,
+});
 
 /** Undefined where the line is cut off or of something else. */
 export const callLine = (line: string): CallLine | undefined => jsonRow(line, LINE);

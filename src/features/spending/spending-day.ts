@@ -3,10 +3,9 @@
 // holder of a budget from its stored names.
 
 import { z } from 'zod';
-import type { CallEnd, PlannedCall } from '../../agent/agent.ts';
+import { type CallEnd, estimatedUsage, type PlannedCall } from '../../agent/agent.ts';
 import type { Person, PersonLimits } from '../../kernel/access/person.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
-import type { ProviderFailure } from '../../kernel/message/errors.ts';
 import type { CountNames } from '../../kernel/message/message-limits.ts';
 import { type CountRow, CountRows, leadOf, namesOf } from '../../kernel/message/message-limits.ts';
 import type { Persons } from '../../kernel/people/persons.ts';
@@ -23,7 +22,6 @@ import {
   EMPTY_LEDGER,
   joinedLedgers,
   type Ledger,
-  NOTHING,
 } from './rules/spending.ts';
 
 /** The scope of the store with these rows. */
@@ -229,26 +227,13 @@ export async function storedDays(
 // The cost of a model call, derived from its end, and the holder of the budget that it is charged
 // to.
 
-/** Failures by which the vendor shows that it did not begin to answer. */
-const UNBILLED: readonly ProviderFailure['kind'][] = [
-  'auth',
-  'unknown_model',
-  'rate_limited',
-  'rejected',
-  'context_overflow',
-  'server',
-  'network',
-];
-
 export function spentBy(end: CallEnd, call: PlannedCall, ask: Ask): Amount {
   if (end.kind === 'finished' && end.usage !== undefined) {
     const { inputTokens: input, outputTokens: output, cachedTokens: cached } = end.usage;
     const { writtenTokens: written = 0 } = end.usage;
     return amountOf(ask.price, { input, output, cached, written });
   }
-  const isUnbilled = end.kind === 'failed' && UNBILLED.includes(end.failure.kind);
-  if (isUnbilled && end.answerTokens === 0) return NOTHING;
-  return amountOf(ask.price, { input: call.inputTokens, output: end.answerTokens });
+  return amountOf(ask.price, estimatedUsage(call, end));
 }
 
 // The holder of a budget: the person's name and own limits, by the names under which the budget is

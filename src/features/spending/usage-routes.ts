@@ -9,7 +9,7 @@ import { t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText } from '../../lib/time/zone-time.ts';
 import { type ConfiguredPrice, priceOf } from '../../providers/rules/model-names.ts';
-import { type CallLine, callLines } from './call-lines.ts';
+import { type CallLine, callLines, usageIn } from './call-lines.ts';
 import { type BudgetView, budgetCap, TOTAL } from './rules/budget-limits.ts';
 import {
   type Amount,
@@ -178,15 +178,15 @@ class CallSums {
   }
 
   add(line: CallLine): void {
-    const { prompt_tokens: input = 0, completion_tokens: output = 0, cached_tokens = 0 } = line;
+    const usage = usageIn(line);
     const price = priceOf(line.model, this.#prices, this.#currency);
-    const cost = amountOf(price, { input, output, cached: cached_tokens });
+    const cost = amountOf(price, usage);
     this.#models.add(line.model, cost, 1);
     const channel = line.session?.split(':', 1)[0];
     if (channel !== undefined) this.#channels.add(channel, cost, 1);
     this.#since = Math.min(this.#since, Date.parse(line.timestamp));
-    this.#inputTokens += input;
-    this.#cachedTokens += cached_tokens;
+    this.#inputTokens += usage.input;
+    this.#cachedTokens += usage.cached;
     if (line.status === 'ok') this.#answering.push(line.elapsed_ms);
     else this.#failed += 1;
     if (line.waited_ms !== undefined) this.#waiting.push(line.waited_ms);

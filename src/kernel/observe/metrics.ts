@@ -64,7 +64,7 @@ export function openMetricsFile(deps: MetricsFileDeps): Telemetry {
 
 /** Common field names for such files; unknown values are omitted from the line. */
 function lineOf(record: ModelCallRecord) {
-  const { usage, drift, answer } = record;
+  const { usage, estimated, drift, answer } = record;
   return {
     timestamp: new Date(record.at).toISOString(),
     request_id: record.turnId,
@@ -77,7 +77,8 @@ function lineOf(record: ModelCallRecord) {
     status: record.status,
     http_status: record.httpStatus,
     error_detail: record.detail,
-    completion_tokens_estimated: usage === undefined ? record.answerTokens : undefined,
+    prompt_tokens_estimated: usage === undefined ? estimated.input : undefined,
+    completion_tokens_estimated: usage === undefined ? estimated.output : undefined,
     prompt_tokens: usage?.inputTokens,
     cached_tokens: usage?.cachedTokens,
     completion_tokens: usage?.outputTokens,

@@ -1,7 +1,7 @@
 // The agent with every turn and tool call recorded, and the spending guard with every try of a
 // model call recorded.
 
-import type { Agent, CallEnd, PlannedCall } from '../../agent/agent.ts';
+import { type Agent, type CallEnd, estimatedUsage, type PlannedCall } from '../../agent/agent.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { ModelGuard } from '../guards.ts';
 import type { ProviderFailure } from '../message/errors.ts';
@@ -100,9 +100,9 @@ export const recordingGuard = (
 
 function recordOf(call: PlannedCall, end: CallEnd): Omit<ModelCallRecord, 'at' | 'durationMs'> {
   const { payer, model, base, role, turnId, waitedMs } = call;
-  const { answerTokens, drift } = end;
+  const { drift } = end;
   const known = {
-    ...({ kind: 'model_call', role, model, answerTokens } as const),
+    ...({ kind: 'model_call', role, model, estimated: estimatedUsage(call, end) } as const),
     session: sessionKeyOf(payer.chat),
     ...(turnId === undefined ? {} : { turnId }),
     ...(base === undefined ? {} : { base }),

@@ -33,8 +33,8 @@ export type ModelCallRecord = Timed & {
   readonly usage?: TokenUsage;
   /** For a place at a local server, before it began; not part of `durationMs`. */
   readonly waitedMs?: number;
-  /** Estimated size of the answer, tokens. */
-  readonly answerTokens: number;
+  /** In tokens; counts where the vendor named no usage. */
+  readonly estimated: { readonly input: number; readonly output: number };
   /** Of a model that is monitored for drift. */
   readonly drift?: NonNullable<CallEnd['drift']>;
   /** Of a call that continued a turn. */
