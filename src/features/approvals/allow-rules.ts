@@ -15,7 +15,7 @@ import { shownText } from '../../kernel/questions/rules/question-text.ts';
 import { jsonRows, type OpenRows } from '../../kernel/rows.ts';
 import { type Holds, isOfChats } from '../../kernel/sessions/rules/forgetting.ts';
 import type { Origins } from '../../kernel/turns/origins.ts';
-import { flag, kind, number, place, rowShape, text } from '../../lib/json/json.ts';
+import { kind, number, place, rowShape, text } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
@@ -42,8 +42,6 @@ type AllowRule = Pick<AllowedCall, 'tool' | 'access' | 'session' | 'whose'> & {
   readonly about: string;
   /** Who asked, for people. */
   readonly asker: string;
-  /** Of earlier versions: it was given in a tainted conversation. Never applies now. */
-  readonly evenTainted: boolean;
   /** The owner who gave it. */
   readonly by: PersonSender;
   /** The chat where it was given. */
@@ -77,7 +75,7 @@ const SHORT_ID_CHARS = 8;
 
 const YES = rowShape<AllowRule>({
   ...{ id: text, tool: text, access: text, session: text, whose: text, about: text, asker: text },
-  ...{ evenTainted: flag, by: kind, at: place, givenAt: number, days: number },
+  ...{ by: kind, at: place, givenAt: number, days: number },
 });
 const USE = z.object({ uses: z.number(), lastAt: z.number() });
 
@@ -228,7 +226,7 @@ export function createAllowRules(deps: AllowRulesDeps) {
       const until = untilOf(term, now, deps.timeZone());
       const yes: AllowRule = {
         ...{ tool, access, session, whose, about, asker },
-        ...{ id, by, at, evenTainted: false, givenAt: now, days },
+        ...{ id, by, at, givenAt: now, days },
         ...(until === undefined ? {} : { until }),
       };
       await allowRules.change(id, () => yes);
