@@ -65,7 +65,7 @@ export async function makeProcessCluster(
   const whole = (extra: ConfigInput): ConfigInput => ({
     gateway: { port: 0 },
     store: { engine: 'postgres', url: { env: 'DATABASE_URL' } as unknown as string },
-    storage: { kind: 'files', path: folder },
+    storage: { path: folder },
     ...config(folder),
     ...extra,
   });

@@ -86,7 +86,7 @@ describe('web_search', () => {
       '/res/v1/web/search': { body: BRAVE },
     });
     const { run } = await createTools({
-      search: { searxngUrl: url, braveUrl: url },
+      search: { searxngUrl: url, addresses: { brave: url } },
       keys: { brave: 'brave-key-1' },
     });
     expect(await run('web_search', { query: 'tea', count: 3 })).toContain('tea shop');
@@ -100,7 +100,7 @@ describe('web_search', () => {
       '/res/v1/web/search': { status: 429, body: {} },
     });
     const { run } = await createTools({
-      search: { searxngUrl: url, braveUrl: url },
+      search: { searxngUrl: url, addresses: { brave: url } },
       keys: { brave: 'k' },
     });
     await expect(run('web_search', { query: 'tea' })).rejects.toThrow(/search\.formats.*quota/);

@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { count, section } from '../../kernel/config/settings-fields.ts';
+import { t } from '../../lib/texts.ts';
 
 /** In the workspace. */
 export const WORKFLOWS_FOLDER = 'workflows';
@@ -9,7 +10,7 @@ export const CAPABILITIES_FOLDER = 'capabilities';
 
 export const workflowsSchema = section({
   enabled: z
-    .union([z.boolean(), z.literal('auto')], 'Use true, false or "auto"')
+    .union([z.boolean(), z.literal('auto')], t`Use true, false or "auto"`)
     .default('auto')
     .describe(
       'Allow people, jobs and the agent to start workflows of the workspace. auto: the agent only with a ' +

@@ -34,7 +34,7 @@ import {
   readJson,
 } from './json.ts';
 import { member, pathsIn, valueAt, withValue } from './json-paths.ts';
-import { migrateConfig } from './migration.ts';
+import { migrateConfig, withoutRetired } from './migration.ts';
 import {
   type FoundSecrets,
   leftMasks,
@@ -135,7 +135,7 @@ function effective(
   const expanded = expandEnvironment(raw, env).value;
   if (!isJsonObject(expanded)) return expanded;
   const value = withVariables(expanded, env);
-  let result = withSecrets(value, secrets);
+  let result = withoutRetired(withSecrets(value, secrets));
   const literals = configKeys().filter(({ type }) => /^(?:number|switch|mixed)$/.test(type));
   for (const path of literals.flatMap((key) => pathsIn(value, key.path))) {
     const written = valueAt(raw, path);

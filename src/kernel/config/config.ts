@@ -208,12 +208,9 @@ const kernelSchema = z.strictObject({
     ),
   }).describe('Where the state is kept.'),
   storage: section({
-    kind: choice(['files'], 'files').describe(
-      'files: a folder on a volume that all processes share.',
-    ),
     path: text().describe(
-      'For several processes of the gateway on one PostgreSQL: the folder in which they share conversations, media, ' +
-        'the workspace and the token. Empty: one process, with all of it in its home (docs/operate/postgresql.md).',
+      'For several processes of the gateway on one PostgreSQL: the folder of a shared volume in which they share ' +
+        'conversations, media, the workspace and the token. Empty: one process, with all of it in its home (docs/operate/postgresql.md).',
     ),
     media: section({
       kind: choice(['files', 's3'], 'files').describe(

@@ -61,7 +61,7 @@ const budget = z.strictObject({
   unpriced: z
     .union(
       [z.literal('refuse'), z.strictObject({ input: money(), output: money() })],
-      'Use "refuse" or { "input": 3, "output": 15 }',
+      t`Use "refuse" or { "input": 3, "output": 15 }`,
     )
     .optional()
     .describe(

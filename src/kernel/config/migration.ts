@@ -48,6 +48,23 @@ function problem(path: string, text: string, remedy: string): ConfigError {
   return new ConfigError(text, [{ path, problem: text, remedy }]);
 }
 
+/** Settings of version 1 that are gone, and which one says the same now. */
+const RETIRED: readonly (readonly [from: string, to?: string])[] = [
+  ['channels.web'],
+  ['storage.kind'],
+  ['tools.web.search.braveUrl', 'tools.web.search.addresses.brave'],
+  ['tools.web.search.addresses.searxng', 'tools.web.search.searxngUrl'],
+];
+
+/** Accepts them, wherever they are set; the file keeps them. */
+export const withoutRetired = (value: JsonObject): JsonObject =>
+  RETIRED.reduce((kept, [from, to]) => {
+    const old = valueAt(kept, from);
+    const rest = withoutValue(kept, from);
+    const isMoved = to !== undefined && old !== undefined && old !== '';
+    return isMoved && !valueAt(kept, to) ? withValue(rest, to, old) : rest;
+  }, value);
+
 // Version 0: the original program's config.json, whose keys are kept if they have a meaning here.
 // Keys without a meaning are removed, each with a note.
 
@@ -113,23 +130,20 @@ const AGENT_DEFAULTS = [
   'adaptiveLongModeMinTokens adaptiveLongFormMinTokens adaptiveLongFormTriggerChars',
   'adaptiveToolHeavyMaxTokens adaptiveToolHeavyMinTokens',
 ];
-const MEMORY = [
-  'model provider workingMemoryBudget reflectionThreshold sessionCompleteAfterSecs',
-  'staleMemoryTurnThreshold',
-  'maxMessageAgeTurns maxHistoryTurns lazySkills skillDisclosure compactionModelContextSize',
-  'compaction session hygiene',
-];
-const SECTIONS = [
-  'toolDelegation provenance proprioception trio worker lcm',
-  'reasoning monitoring perplexityGate',
-];
-
 const DROPPED: readonly string[] = [
-  ...named('', SECTIONS),
+  ...named('', [
+    'toolDelegation provenance proprioception trio worker lcm',
+    'reasoning monitoring perplexityGate',
+  ]),
   ...named('voice.', ['language ttsEngine ttsVoice']),
   ...named('agents.', ['defaultLane']),
   ...named('agents.defaults.', AGENT_DEFAULTS),
-  ...named('memory.', MEMORY),
+  ...named('memory.', [
+    'model provider workingMemoryBudget reflectionThreshold sessionCompleteAfterSecs',
+    'staleMemoryTurnThreshold',
+    'maxMessageAgeTurns maxHistoryTurns lazySkills skillDisclosure compactionModelContextSize',
+    'compaction session hygiene',
+  ]),
   ...named('tools.', ['web.search.provider web.search.autoStart web.jinaReader toolsets']),
   ...named('tools.', ['codeExecution exec.restrictToWorkspace']),
   ...named('channels.', ['telegram.toolset']),

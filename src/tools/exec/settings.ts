@@ -131,9 +131,6 @@ export const searchSection = z.strictObject({
     .describe(
       'API key from api-dashboard.search.brave.com. Empty: the environment variable BRAVE_API_KEY.',
     ),
-  braveUrl: webAddress
-    .default('https://api.search.brave.com')
-    .describe('Address of Brave, to use your own proxy.'),
   tavilyApiKey: engineKey('TAVILY_API_KEY'),
   exaApiKey: engineKey('EXA_API_KEY'),
   serperApiKey: engineKey('SERPER_API_KEY'),
@@ -149,7 +146,7 @@ export const searchSection = z.strictObject({
     .default('en')
     .describe('Which Wikipedia is searched.'),
   addresses: z
-    .partialRecord(z.enum(SEARCH_ENGINES), webAddress.min(1))
+    .partialRecord(z.enum(SEARCH_ENGINES).exclude(['searxng']), webAddress.min(1))
     .default({})
     .describe('Other addresses of engines by name, e.g. of your own proxy.'),
   maxResults: count(1, 20, 5).describe('Results of one search if the model gives no number.'),

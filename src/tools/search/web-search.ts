@@ -197,8 +197,9 @@ export const ENGINES: Readonly<Record<SearchEngineName, SearchEngine>> = {
 
 function addressOf(name: SearchEngineName, settings: SearchSettings): string {
   const own = name === 'searxng' ? settings.searxngUrl : settings.addresses[name];
-  const address = own ?? (name === 'brave' ? settings.braveUrl : ENGINES[name].address);
-  return address.replace('{language}', settings.wikipediaLanguage).replace(/\/+$/, '');
+  return (own ?? ENGINES[name].address)
+    .replace('{language}', settings.wikipediaLanguage)
+    .replace(/\/+$/, '');
 }
 
 function json(body: string): unknown {

@@ -5,6 +5,16 @@ import { checkConfig } from '../../../src/kernel/config/check.ts';
 import { configSchema } from '../../../src/kernel/config/config.ts';
 import { migrateConfig } from '../../../src/kernel/config/migration.ts';
 
+test('a setting that is gone is accepted, and counts where another one says the same', () => {
+  const env = { NANOBOT__storage__kind: 'files' };
+  const search = { braveUrl: 'https://brave', addresses: { searxng: 'https://searx' } };
+  const text = { version: 1, channels: { web: { enabled: true } }, tools: { web: { search } } };
+  expect(checkConfig(JSON.stringify(text), env).config.tools.web.search).toMatchObject({
+    searxngUrl: 'https://searx',
+    addresses: { brave: 'https://brave' },
+  });
+});
+
 describe('the original file', () => {
   test.each([
     [
