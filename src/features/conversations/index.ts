@@ -2,12 +2,11 @@
 
 import { AGENT } from '../../agent/install.ts';
 import { MODEL_SERVERS, MODELS } from '../../agent/models.ts';
-import { configuredAccount } from '../../channels/index.ts';
 import { LOCAL_OWNER } from '../../channels/local-channel.ts';
 import { chatTitle } from '../../channels/web/chat-log.ts';
 import type { Command } from '../../kernel/commands/command-access.ts';
 import type { Kernel } from '../../kernel/feature.ts';
-import { accountName, channelScope, type SessionKey, turnId } from '../../kernel/message/ids.ts';
+import { channelScope, type SessionKey, turnId } from '../../kernel/message/ids.ts';
 import {
   type ChatRef,
   chatRefOf,
@@ -25,7 +24,7 @@ import { JOB_CHANNEL } from '../schedule/settings.ts';
 import { SUBAGENTS } from '../subagents/index.ts';
 import { WORKFLOWS } from '../workflows/index.ts';
 import { compactCommands, conversationCommands } from './conversation-commands.ts';
-import { createTakeOver } from './take-over.ts';
+import { createTakeOver, dropQuestions } from './take-over.ts';
 import { whyCommands } from './why-command.ts';
 
 export { STOP } from './stop-command.ts';
@@ -74,7 +73,7 @@ export function install(kernel: Kernel): void {
 }
 
 function addSessionRoutes(kernel: Kernel) {
-  const { add, bus, live, people, store, clock, sessions } = kernel;
+  const { add, people, store } = kernel;
   let changes = 0;
   const changed = () => {
     changes += 1;
@@ -86,17 +85,7 @@ function addSessionRoutes(kernel: Kernel) {
     const title = await chatTitle(store.scope(channelScope(chat)), chat.chat);
     return title ?? (await people.persons.inChat(chat))?.name;
   }
-  const takeOver = createTakeOver({
-    ...{ rows: kernel.rows, bus, sessions, clock, nameOf, changed, tell: kernel.owners.tell },
-    dropQuestions: (session) => dropQuestions(kernel, session),
-    isThreaded: (channel) => kernel.mediumOf(channel) === 'mail',
-    async isOthers(session) {
-      const chat = chatRefOf(session);
-      const isPlatform = chat && configuredAccount(accountName(chat), live.config.channels);
-      if (chat === undefined || isPlatform === undefined) return false;
-      return (await people.persons.inChat(chat))?.role !== 'owner';
-    },
-  });
+  const takeOver = createTakeOver(kernel, { nameOf, changed });
   add.stage(takeOver.stage);
   add.routes(
     [
@@ -145,11 +134,6 @@ async function costIn({ live }: Kernel) {
     const { models, limits } = live.config;
     return conversationCost(entries, models.prices, limits.budget.currency);
   };
-}
-
-/** Questions of the agent to the person, which nobody waits for any more. */
-async function dropQuestions({ questions }: Kernel, session: SessionKey): Promise<void> {
-  for (const kind of ['ask', 'fallback']) await questions.drop(kind, session);
 }
 
 function addChatSettings(kernel: Kernel) {

@@ -4,15 +4,11 @@
 // order of the conversation, and once however often the page repeats it. The agent sees it all when
 // the conversation is handed back.
 
+import { configuredAccount } from '../../channels/index.ts';
 import { type Turn, TurnTakenOver } from '../../kernel/bus/bus.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { Refusal } from '../../kernel/http-routes.ts';
-import {
-  type AccountName,
-  accountName,
-  messageId,
-  type SessionKey,
-} from '../../kernel/message/ids.ts';
+import { accountName, messageId, type SessionKey } from '../../kernel/message/ids.ts';
 import { chatRefOf, type InboundMessage, writtenNow } from '../../kernel/message/message.ts';
 import type { TranscriptEntry } from '../../kernel/message/transcript.ts';
 import { verbatim, wrapUntrusted } from '../../kernel/message/untrusted.ts';
@@ -31,18 +27,16 @@ const OWNERS_ID = 'owner/';
 const WRITTEN = t`what your owner answered here in your place`;
 const REASON = t`taken over by the owner`;
 
-type TakeOverDeps = Pick<Kernel, 'rows' | 'bus' | 'sessions' | 'clock'> & {
-  /** Whether a person other than the owner is there, on a channel that can be written on. */
-  isOthers(session: SessionKey): Promise<boolean>;
-  /** Ends what the agent has asked in the conversation. */
-  dropQuestions(session: SessionKey): Promise<void>;
-  /** Whether its answers name the message they answer: they belong to its thread. */
-  isThreaded(channel: string): boolean;
+type TakeOverDeps = {
   nameOf(session: SessionKey): Promise<string | undefined>;
-  tell(text: string, about: AccountName): void;
   /** The state of a conversation changed. */
   changed(): void;
 };
+
+/** Questions of the agent to the person, which nobody waits for any more. */
+export async function dropQuestions({ questions }: Kernel, session: SessionKey): Promise<void> {
+  for (const kind of ['ask', 'fallback']) await questions.drop(kind, session);
+}
 
 /** Whether this entry is what an owner wrote in the agent's place. */
 export const isOwners = (entry: TranscriptEntry): boolean =>
@@ -50,9 +44,9 @@ export const isOwners = (entry: TranscriptEntry): boolean =>
 
 export type TakeOver = ReturnType<typeof createTakeOver>;
 
-export function createTakeOver(deps: TakeOverDeps) {
-  const { bus, clock, changed } = deps;
-  const rows = deps.rows({
+export function createTakeOver(kernel: Kernel, { nameOf, changed }: TakeOverDeps) {
+  const { bus, clock, live, owners, people } = kernel;
+  const rows = kernel.rows({
     ...jsonRows(TAKEN_OVER),
     ...{ scope: 'conversations', prefix: 'taken-over:', isCached: true },
   });
@@ -61,13 +55,21 @@ export function createTakeOver(deps: TakeOverDeps) {
 
   const isTakenOver = async (session: SessionKey) => (await rows.get(session)) !== undefined;
 
+  /** Whether a person other than the owner is there, on a channel that can be written on. */
+  async function isPossible(session: SessionKey): Promise<boolean> {
+    const chat = chatRefOf(session);
+    const isPlatform = chat && configuredAccount(accountName(chat), live.config.channels);
+    if (chat === undefined || isPlatform === undefined) return false;
+    return (await people.persons.inChat(chat))?.role !== 'owner';
+  }
+
   async function take(session: SessionKey): Promise<void> {
-    if (!(await deps.isOthers(session))) {
+    if (!(await isPossible(session))) {
       throw new Refusal(409, 'not_possible', t`This conversation cannot be taken over.`);
     }
     await rows.change(session, (row) => row ?? { at: clock.now(), isTold: false });
     stops.get(session)?.abort(new TurnTakenOver(REASON));
-    await deps.dropQuestions(session);
+    await dropQuestions(kernel, session);
     changed();
   }
 
@@ -86,9 +88,9 @@ export function createTakeOver(deps: TakeOverDeps) {
   }
 
   return {
-    stage: stageOf({ ...deps, isTakenOver, stops, wrote }),
+    stage: stageOf(kernel, { isTakenOver, stops, wrote }),
     isTakenOver,
-    isPossible: deps.isOthers,
+    isPossible,
     take,
     /** From the next message on the agent answers. */
     async handBack(session: SessionKey): Promise<void> {
@@ -105,21 +107,21 @@ export function createTakeOver(deps: TakeOverDeps) {
       row === undefined || row.isTold ? undefined : { ...row, isTold: true },
     );
     if (told === undefined) return;
-    const name = verbatim((await deps.nameOf(session)) ?? session);
+    const name = verbatim((await nameOf(session)) ?? session);
     const words =
       t`${name} wrote in a conversation that you have taken over, and I do not answer there. ` +
       t`Answer, or hand it back, in the Inbox of the web page.`;
-    deps.tell(words, accountName(chat));
+    owners.tell(words, accountName(chat));
   }
 }
 
-type StageDeps = Pick<TakeOverDeps, 'sessions' | 'clock' | 'isThreaded'> & {
+type StageDeps = {
   readonly stops: Map<SessionKey, AbortController>;
   isTakenOver(session: SessionKey): Promise<boolean>;
   wrote(session: SessionKey, message: InboundMessage): Promise<void>;
 };
 
-function stageOf(deps: StageDeps): TurnStage {
+function stageOf(kernel: Kernel, deps: StageDeps): TurnStage {
   const { stops } = deps;
 
   /** Runs the turn; once the conversation is taken over, its messages are only recorded. */
@@ -149,7 +151,7 @@ function stageOf(deps: StageDeps): TurnStage {
   return {
     name: 'taken-over',
     run: (turn, next) =>
-      turn.messages[0].message.id.startsWith(OWNERS_ID) ? said(turn, deps) : run(turn, next),
+      turn.messages[0].message.id.startsWith(OWNERS_ID) ? said(turn, kernel) : run(turn, next),
   };
 }
 
@@ -161,10 +163,12 @@ function asNew(turn: Turn, stop: AbortSignal): Turn {
   return { ...turn, messages: [{ ...first, message: now }, ...rest] };
 }
 
-async function said(turn: Turn, { sessions, clock, isThreaded }: StageDeps): Promise<HandledTurn> {
+async function said(turn: Turn, { sessions, clock, mediumOf }: Kernel): Promise<HandledTurn> {
   const [{ seq, message }] = turn.messages;
   const { id, text: markdown, chat } = message;
-  const earlier = isThreaded(chat.channel) ? await sessions.load(turn.session) : [];
+  // A mail belongs to the thread of the message that it answers.
+  const isThreaded = mediumOf(chat.channel) === 'mail';
+  const earlier = isThreaded ? await sessions.load(turn.session) : [];
   const replyTo = earlier.findLast((entry) => entry.role === 'user' && entry.seq !== undefined);
   const text = wrapUntrusted(WRITTEN, [{ text: markdown }], newBoundary());
   const entry = { role: 'user', turnId: turn.id, messageId: id, text, at: clock.now() } as const;

@@ -1,7 +1,6 @@
 // Installs the care of models on one's own machines: warm-up, health checks, notices to the owner,
 // `/local` and the lines of /status. Makes no request where no local model is in use.
 
-import type { SpendingGuard } from '../../agent/agent.ts';
 import {
   CLUSTER,
   MODEL_FOR_ALL,
@@ -11,7 +10,6 @@ import {
 } from '../../agent/models.ts';
 import { chargedMeter } from '../../agent/side-model.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
-import type { Owners } from '../../kernel/owners.ts';
 import type { StatusSource } from '../../kernel/status.ts';
 import { t } from '../../lib/texts.ts';
 import { aborted } from '../../lib/time/clock.ts';
@@ -46,15 +44,11 @@ import { LOCAL_ONLY } from './local-only.ts';
 export type { LocalModels } from './local-models.ts';
 export { LOCAL_ONLY } from './local-only.ts';
 
-type LocalModelsParts = Pick<Kernel, 'live' | 'clock' | 'log'> & {
+type LocalModelsParts = Kernel & {
   readonly models: Models;
   readonly forAll: ModelForAll;
   readonly only: LocalOnly;
   readonly cluster: ClusterKeeper;
-  readonly spending: SpendingGuard;
-  readonly owners: Pick<Owners, 'chat' | 'tell'>;
-  readonly env: Kernel['env'];
-  readonly folder: string;
 };
 
 /** Interval of the check whether local models came into use. */
@@ -67,25 +61,12 @@ const LOOK_MS = 1500;
 export const LOCAL_MODELS = port<LocalModels>('local models');
 
 export function install(kernel: Kernel): void {
-  const { live, clock, log, settings, owners, env, home, add } = kernel;
+  const { settings, add } = kernel;
   const models = kernel.use(MODEL_SERVERS);
   const cluster = kernel.use(CLUSTER);
-  const spending = kernel.modelCalls;
   const forAll = kernel.use(MODEL_FOR_ALL);
   const only = kernel.use(LOCAL_ONLY);
-  const care = new LocalModelCare({
-    live,
-    clock,
-    log,
-    models,
-    forAll,
-    only,
-    cluster,
-    spending,
-    owners,
-    env,
-    folder: home.root,
-  });
+  const care = new LocalModelCare({ ...kernel, ...{ models, forAll, only, cluster } });
   add.status(care.status);
   add.command(...localCommands({ local: care.service, settings, models: models.current }));
   add.command(...clusterCommands(() => cluster.current?.service));
@@ -165,7 +146,7 @@ class LocalModelCare {
             this.#changed.abort();
           },
         };
-        return keepServer(program, this.#parts, signal);
+        return keepServer(program, { ...this.#parts, folder: this.#parts.home.root }, signal);
       }),
     );
   }
@@ -224,7 +205,7 @@ class LocalModelCare {
   }
 
   async #meter() {
-    const { spending, owners } = this.#parts;
+    const { modelCalls, owners } = this.#parts;
     const chat = await owners.chat();
     const payer = {
       chat,
@@ -232,7 +213,7 @@ class LocalModelCare {
       isUnseen: true,
     } as const;
     const call = { role: 'warm_up', maxTokens: 1, inputTokens: () => 1 };
-    return chargedMeter(spending, payer, call);
+    return chargedMeter(modelCalls, payer, call);
   }
 
   async #look(): Promise<readonly FoundServer[]> {

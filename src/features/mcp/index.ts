@@ -144,11 +144,7 @@ export function install(kernel: Kernel): void {
     ],
     async () => {
       const { serverRoutes } = await import('./server-routes.ts');
-      return serverRoutes({
-        ...{ home, env, clock, servers, logins, audit: kernel.measuring.audit },
-        configured: () => live.config.mcpServers,
-        redact: (text) => live.redact(text),
-      });
+      return serverRoutes(kernel, servers, logins);
     },
   );
   add.reconfigured(() => servers.configured());

@@ -3,37 +3,28 @@
 
 import { z } from 'zod';
 import { noteCommand } from '../../channels/local-channel.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { endpoint, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
 import type { NanobotError } from '../../kernel/message/errors.ts';
-import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import { headOf } from '../../lib/text/cut.ts';
-import type { Redactor } from '../../lib/text/redact.ts';
 import { t } from '../../lib/texts.ts';
-import { explained, type SetupHost } from '../setup/asker.ts';
+import { explained } from '../setup/asker.ts';
 import { type LoginRows, mayLogIn } from './login.ts';
 import { type ShownServers, serverChange, shownServers } from './rules/views.ts';
-import type { ToolServerConfig, ToolServersConfig } from './settings.ts';
+import type { ToolServerConfig } from './settings.ts';
 import { changeToolServer, removeToolServer } from './setup.ts';
 import type { ToolServers } from './tool-server.ts';
 import { stateText } from './tooling.ts';
 
 const MAX_DESCRIPTION_CHARS = 300;
 
-type ServerRoutesDeps = SetupHost & {
-  readonly servers: ToolServers;
-  readonly configured: () => ToolServersConfig;
-  readonly logins: LoginRows;
-  readonly audit: AuditLog;
-  readonly redact: Redactor;
-};
-
 type Shown = ShownServers['servers'][number];
 
 const oneServer = z.object({ name: z.string().min(1).max(100) });
 
-export function serverRoutes(deps: ServerRoutesDeps) {
-  const { servers, configured, logins, audit, redact, ...host } = deps;
-  const note = (...words: readonly string[]) => noteCommand(audit, 'mcp', ...words);
+export function serverRoutes(kernel: Kernel, servers: ToolServers, logins: LoginRows) {
+  const { live, clock, measuring } = kernel;
+  const note = (...words: readonly string[]) => noteCommand(measuring.audit, 'mcp', ...words);
 
   function shown(name: string, config: ToolServerConfig): Shown {
     const { enabled, trust, url, command } = config;
@@ -47,18 +38,20 @@ export function serverRoutes(deps: ServerRoutesDeps) {
       }));
     return {
       ...{ name, enabled, trust, tools, isHosted: url !== '', mayLogIn: mayLogIn(config) },
-      origin: redact(url === '' ? command : originOf(url)),
+      origin: live.redact(url === '' ? command : originOf(url)),
       state: enabled ? (report?.state.kind ?? 'starting') : 'off',
-      text: enabled ? redact(stateText(report, host.clock.now())) : t`switched off`,
+      text: enabled ? live.redact(stateText(report, clock.now())) : t`switched off`,
     };
   }
 
   return {
     'GET /api/v1/tool-servers/events': watched(
       { summary: t`The tool servers, now and after each change`, answer: shownServers },
-      host.clock,
+      clock,
       async () => ({
-        servers: Object.entries(configured()).map(([name, config]) => shown(name, config)),
+        servers: Object.entries(live.config.mcpServers).map(([name, config]) =>
+          shown(name, config),
+        ),
       }),
     ),
     'POST /api/v1/tool-servers/:name': endpoint(
@@ -68,7 +61,7 @@ export function serverRoutes(deps: ServerRoutesDeps) {
       },
       ({ name }, change) =>
         explained(async () => {
-          await changeToolServer(host, name, change);
+          await changeToolServer(kernel, name, change);
           note('change', name, JSON.stringify(change));
           return {};
         }, statusOf),
@@ -80,7 +73,7 @@ export function serverRoutes(deps: ServerRoutesDeps) {
       },
       ({ name }) =>
         explained(async () => {
-          await removeToolServer(host, name, logins);
+          await removeToolServer(kernel, name, logins);
           note('remove', name);
           return {};
         }, statusOf),

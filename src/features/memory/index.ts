@@ -177,10 +177,7 @@ export async function install(kernel: Kernel): Promise<void> {
       'POST /api/v1/forget/find',
       'POST /api/v1/forget',
     ],
-    async () =>
-      (await import('./memory-routes.ts')).memoryRoutes({
-        ...{ reader, persons, isOn: isEnabled, audit: kernel.measuring.audit, service },
-      }),
+    async () => (await import('./memory-routes.ts')).memoryRoutes(kernel, reader, service),
   );
   kernel.provide(PROVENANCE, createProvenance(store.scope(PROVENANCE_SCOPE), workspace));
   kernel.provide(MEMORY, {

@@ -4,10 +4,9 @@
 import { z } from 'zod';
 import { MEMORY_FILE } from '../../agent/rules/prompt.ts';
 import { LOCAL_OWNER, noteCommand } from '../../channels/local-channel.ts';
-import type { Person } from '../../kernel/access/person.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { endpoint, Refusal, type RouteHandlers, versionOf } from '../../kernel/http-routes.ts';
 import { GROUPS_FOLDER, PEOPLE_FOLDER } from '../../kernel/message/untrusted.ts';
-import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import { t } from '../../lib/texts.ts';
 import type { MemoryService } from './memory-service.ts';
 import { allNotes, listNotes, MAX_NOTE_BYTES, type NoteReader, readNote } from './notes.ts';
@@ -31,15 +30,11 @@ const oneNote = z.object({
     .refine((path) => PLACE.test(path) && FILE.test(path), t`is not a file of notes`),
 });
 
-type MemoryRoutesDeps = {
-  readonly reader: NoteReader;
-  readonly persons: { list(): Promise<readonly Pick<Person, 'id' | 'name'>[]> };
-  readonly audit: AuditLog;
-  readonly service: Pick<MemoryService, 'findIn' | 'eraseIn'>;
-  isOn(): boolean;
-};
-
-export function memoryRoutes({ reader, persons, audit, isOn, service }: MemoryRoutesDeps) {
+export function memoryRoutes(
+  { live, people: { persons }, measuring: { audit } }: Kernel,
+  reader: NoteReader,
+  service: MemoryService,
+) {
   const { files, workspace } = reader;
 
   async function folders() {
@@ -77,7 +72,7 @@ export function memoryRoutes({ reader, persons, audit, isOn, service }: MemoryRo
   return {
     'GET /api/v1/memory': endpoint(
       { summary: t`The notes of the owners, of each person and each group`, answer: noteFolders },
-      async () => ({ isOn: isOn(), folders: await folders() }),
+      async () => ({ isOn: live.config.memory.enabled, folders: await folders() }),
     ),
     'GET /api/v1/memory/:path': endpoint(
       { summary: t`One file of notes`, params: oneNote, answer: shownNote },

@@ -10,7 +10,6 @@ import { firstSeqOf } from '../../kernel/message/ids.ts';
 import { reachesOthers } from '../../kernel/message/untrusted.ts';
 import { SESSION_SOURCES } from '../../kernel/sessions/index-file.ts';
 import { GuardedFileError } from '../../lib/files/guarded-path.ts';
-import type { Logger } from '../../lib/logger.ts';
 import { headOf, nameOnLine } from '../../lib/text/cut.ts';
 import { PROVENANCE, type Provenance } from '../../tools/files/provenance.ts';
 import { hitText } from '../../tools/read-back.ts';
@@ -22,7 +21,7 @@ import { MEMORY, type Memory } from '../memory/index.ts';
 import { PAID_CALLS } from '../spending/index.ts';
 import { createEmbedder, type Embedder, EmbeddingError, embedPaid } from './embeddings.ts';
 import { contentHash, fileScopes, isPlain, MeaningIndexing } from './indexing.ts';
-import { FILE_SOURCES, MEANING_SOURCES, type MeaningSource } from './settings.ts';
+import { FILE_SOURCES, MEANING_SOURCES } from './settings.ts';
 import { fused, openVectors, piecesOf, type Vectors } from './vectors.ts';
 
 export function install(kernel: Kernel): void {
@@ -43,10 +42,7 @@ export function install(kernel: Kernel): void {
     ...{ memory, vectors, spending, embedder, only: kernel.use(LOCAL_ONLY) },
   });
   const tool = createSemanticSearch({
-    ...{ memory, vectors, spending, embedder, log, own: kernel.use(PROVENANCE) },
-    sources: () => live.config.search.embeddings.sources,
-    workspace: () => live.defaults.workspace,
-    maxResultChars: () => live.defaults.maxToolResultChars,
+    ...{ live, log, memory, vectors, spending, embedder, own: kernel.use(PROVENANCE) },
   });
   add.tools(() => [tool]);
   add.task({ name: 'search by meaning', isOnce: true, run: (signal) => indexing.run(signal) });
@@ -54,17 +50,13 @@ export function install(kernel: Kernel): void {
   add.status({ lines: async () => [await indexing.line()] });
 }
 
-type SemanticSearchDeps = {
+type SemanticSearchDeps = Pick<Kernel, 'live' | 'log'> & {
   readonly memory: Pick<Memory, 'index' | 'files' | 'scopesOf'>;
   readonly vectors: Vectors;
   readonly spending: PaidCalls;
   readonly own: Provenance;
-  readonly log: Logger;
   /** @throws EmbeddingError */
   embedder(): Embedder;
-  sources(): readonly MeaningSource[];
-  workspace(): string;
-  maxResultChars(): number;
 };
 
 const MAX_QUERY_CHARS = 1000;
@@ -100,7 +92,7 @@ function createSemanticSearch(deps: SemanticSearchDeps): Tool {
     async run(asked, context) {
       const { hits, note } = await found(asked, context, deps);
       const shown: Shown[] = [];
-      let room = deps.maxResultChars();
+      let room = deps.live.defaults.maxToolResultChars;
       for (const hit of hits) {
         const one = await shownHit(hit, asked.query, context, deps);
         if (one === undefined) continue;
@@ -124,12 +116,12 @@ async function found(
   context: ToolContext,
   deps: SemanticSearchDeps,
 ): Promise<{ readonly hits: readonly Hit[]; readonly note: string | undefined }> {
-  const { memory, vectors } = deps;
+  const { live, memory, vectors } = deps;
   const open = await memory.scopesOf(context);
-  const isHere = context.workspace === deps.workspace();
+  const isHere = context.workspace === live.defaults.workspace;
   const files = isHere ? fileScopes(context.person.notes) : [];
   const all = { ...open, files };
-  const wanted = deps.sources().filter((source) => sources.includes(source));
+  const wanted = live.config.search.embeddings.sources.filter((each) => sources.includes(each));
   const scopes = wanted.flatMap((source) => all[source]);
   const now = context.clock.now();
   const words = tellingWords(query).join(' ') || query;

@@ -70,8 +70,7 @@ export async function install(kernel: Kernel): Promise<void> {
   kernel.add.command(...spendingCommands(service));
   kernel.add.routes(['GET /api/v1/usage', 'GET /api/v1/usage/events'], async () =>
     (await import('./usage-routes.ts')).usageRoutes({
-      ...{ service, state, ownerOf, live, clock, metrics },
-      durations: measuring.durations,
+      ...{ service, state, ownerOf, live, clock, metrics, measuring },
     }),
   );
   kernel.add.routes(['POST /api/model-calls', 'POST /api/model-calls/:id'], async () =>

@@ -1,12 +1,11 @@
 // The use of models over HTTP: today's budgets, followed, and the last 30 days.
 
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
-import type { LiveConfig } from '../../kernel/config/files/live-config.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { endpoint, type RouteHandlers, watched } from '../../kernel/http-routes.ts';
 import type { Durations } from '../../kernel/observe/metrics.ts';
 import { defined } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import { createDayText } from '../../lib/time/zone-time.ts';
 import { type ConfiguredPrice, priceOf } from '../../providers/rules/model-names.ts';
 import { type CallLine, callLines, usageIn } from './call-lines.ts';
@@ -36,15 +35,12 @@ const DAY_MS = 86_400_000;
 const PERSON = 'person ';
 const JOB = 'job ';
 
-type UsageRoutesDeps = {
+type UsageRoutesDeps = Pick<Kernel, 'live' | 'clock' | 'measuring'> & {
   readonly service: Pick<SpendingService, 'all'>;
   readonly state: KeyValueStore;
   readonly ownerOf: BudgetOwners;
   /** The metrics file, up to date. */
   metrics(): string;
-  readonly durations: Pick<Durations, 'all'>;
-  readonly live: LiveConfig;
-  readonly clock: Pick<Clock, 'now' | 'sleep'>;
 };
 
 export function usageRoutes(deps: UsageRoutesDeps) {
@@ -111,7 +107,7 @@ async function reportOf(deps: UsageRoutesDeps): Promise<UsageReport> {
   }
   return {
     ...{ currency, people: people.list, jobs: jobs.list },
-    times: timesOf(deps.durations.all),
+    times: timesOf(deps.measuring.durations.all),
     days: [...new Set(names)].map((day) => {
       const { spent: { tokens, micros } = { tokens: 0, micros: 0 }, calls: count = 0 } =
         totals.get(day) ?? {};

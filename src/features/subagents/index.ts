@@ -89,9 +89,7 @@ export function install(kernel: Kernel): void {
   const profiles = createProfileFiles(kernel.use(MEMORY).files, () => live.defaults.workspace);
   add.profiles(() => (settings().enabled ? profiles.lines() : ''));
   const terms = createSubagentTerms({
-    profiles,
-    settings,
-    modelOf: async (session) => (await kernel.settings.get(session)).model,
+    ...{ live, profiles, settings: kernel.settings },
     advice: (kind, profile, model) =>
       calibrator.advice(kind, profile, subagentModel(model, models())),
   });

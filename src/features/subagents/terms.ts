@@ -3,6 +3,7 @@
 
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Kernel } from '../../kernel/feature.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import { declaredPaths, readDeclared } from '../../lib/files/declared-files.ts';
 import { fileStamp } from '../../lib/files/files.ts';
@@ -17,14 +18,10 @@ import {
   SubagentError,
   type Terms,
 } from './rules/subagent.ts';
-import type { SubagentsConfig } from './settings.ts';
 import { PROFILES_FOLDER } from './settings.ts';
 
-type SubagentTermsDeps = {
+type SubagentTermsDeps = Pick<Kernel, 'live' | 'settings'> & {
   readonly profiles: ProfileFiles;
-  settings(): SubagentsConfig;
-  /** The model that is set for a session. */
-  modelOf(session: SessionKey): Promise<string | undefined>;
   /** Limits derived from earlier runs; undefined: too little data. `model`: as in the terms. */
   advice(kind: SubagentKind, profile?: string, model?: string): Promise<Advice | undefined>;
 };
@@ -40,7 +37,7 @@ type AskedTerms = {
 export type SubagentTerms = ReturnType<typeof createSubagentTerms>;
 
 export function createSubagentTerms(deps: SubagentTermsDeps) {
-  const { profiles, settings, modelOf } = deps;
+  const { live, profiles, settings } = deps;
 
   async function profileOf(name: string): Promise<Profile> {
     const found = await profiles.get(name);
@@ -59,9 +56,10 @@ export function createSubagentTerms(deps: SubagentTermsDeps) {
     /** @throws SubagentError where the profile does not exist or is invalid */
     async of(name: string | undefined, { session, above, kind }: AskedTerms): Promise<Terms> {
       const profile = name === undefined ? undefined : await profileOf(name);
-      const { minutes, tokens, model: usual } = settings();
+      const { minutes, tokens, model: usual } = live.config.agents.subagents;
       const { limits = {}, tools, readOnly = false, prompt = '' } = profile ?? {};
-      const model = profile?.model ?? (usual === '' ? await modelOf(session) : usual);
+      const chosen = usual === '' ? (await settings.get(session)).model : usual;
+      const model = profile?.model ?? chosen;
       const own: Terms = {
         ...{ readOnly, prompt },
         ...defined({ profile: name, tools, model, rounds: limits.rounds }),

@@ -78,10 +78,7 @@ export function openWork(kernel: Kernel, jobEnded: JobEnded) {
     tell: (id) => runs.tell(id),
   };
   const personOf = createTurnPersonOf(kernel.people.persons);
-  const service = createWorkflowService({
-    ...{ rows, files, runs, clock },
-    modelOf: async (session: SessionKey) => (await kernel.settings.get(session)).model,
-  });
+  const service = createWorkflowService({ ...kernel, rows, files, runs });
   const own = observedAgent(workflowAgent(agent, turns), kernel.measuring, clock);
   return {
     service,

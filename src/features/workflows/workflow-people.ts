@@ -1,10 +1,10 @@
 // Operations on workflows for people and for the model: list, start, show and cancel. Everybody
 // sees their own runs; an owner in a private chat sees all.
 
+import type { Kernel } from '../../kernel/feature.ts';
 import type { SessionKey } from '../../kernel/message/ids.ts';
 import type { ReadFile } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
-import type { Clock } from '../../lib/time/clock.ts';
 import type { MarkedAnswer } from '../../tools/tool.ts';
 import type { Definition, SkillStep } from './rules/definition.ts';
 import {
@@ -32,12 +32,10 @@ export type WorkflowAsker = {
 
 export type WorkflowService = ReturnType<typeof createWorkflowService>;
 
-type WorkflowPeopleDeps = {
+type WorkflowPeopleDeps = Pick<Kernel, 'clock' | 'settings'> & {
   readonly rows: WorkflowRows;
   readonly files: WorkflowFiles;
   readonly runs: WorkflowRuns;
-  readonly clock: Clock;
-  modelOf(session: SessionKey): Promise<string | undefined>;
 };
 
 type RunsOf = Pick<WorkflowAsker, 'notes'>;
@@ -47,7 +45,7 @@ const MAX_NAMED = 5;
 
 /** What cannot be done throws a WorkflowError. */
 export function createWorkflowService(deps: WorkflowPeopleDeps) {
-  const { rows, files, runs, clock } = deps;
+  const { rows, files, runs, clock, settings } = deps;
 
   const line = (run: WorkflowRun) => workflowLine(run, clock.now());
 
@@ -80,7 +78,7 @@ export function createWorkflowService(deps: WorkflowPeopleDeps) {
     list: async (): Promise<readonly string[]> => (await files.workflows()).map(definitionLine),
     /** Repeating the request starts nothing new. `line`: about the run. */
     async start(wish: WorkflowWish, { session, key, starter: asked }: WorkflowAsker) {
-      const model = await deps.modelOf(session);
+      const { model } = await settings.get(session);
       const starter = { ...asked(), ...(model === undefined ? {} : { model }) };
       const run = await runs.start({ ...wish, key: t`started by ${key}`, starter });
       return { id: run.id, line: line(run) };
