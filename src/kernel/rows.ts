@@ -8,19 +8,12 @@ import type { RowWrite } from './bus/bus.ts';
 import type { EmbeddedStore, KeyValueStore } from './bus/store/store.ts';
 import { NanobotError } from './message/errors.ts';
 
-type RowQuery = {
-  readonly prefix?: string;
-  /** Continues after this id. */
-  readonly after?: string;
-  readonly limit?: number;
-};
-
 export interface Rows<T extends object> {
   get(id: string): Promise<T | undefined>;
   /** In the order of the collection. */
-  list(query?: RowQuery): Promise<readonly T[]>;
-  /** Ids with their rows, in the order of the ids. */
-  entries(query?: RowQuery): Promise<readonly (readonly [id: string, row: T])[]>;
+  list(): Promise<readonly T[]>;
+  /** Ids that begin so with their rows, in the order of the ids. */
+  entries(prefix?: string): Promise<readonly (readonly [id: string, row: T])[]>;
   /** All in memory, for lookups whose cost does not grow with the number of rows. */
   live(): Promise<LiveRows<T>>;
   /**
@@ -112,8 +105,6 @@ export function jsonRows<T>(
 /** Rows without content besides their id. */
 export const MARKS: RowCodec<object> = { read: () => ({}), write: () => '' };
 
-const READ_ALL: RowQuery = {};
-
 /** The rows in memory as they were read, with this process's changes since. */
 type Known<T> = {
   readonly revision: number;
@@ -173,21 +164,18 @@ class StoredRows<T extends object> implements Rows<T> {
     return this.#read(id, await this.#state.get(this.#spec.prefix + id));
   }
 
-  async list(query: RowQuery = READ_ALL): Promise<readonly T[]> {
-    const rows = (await this.entries(query)).map(([, row]) => row);
+  async list(): Promise<readonly T[]> {
+    const rows = (await this.entries()).map(([, row]) => row);
     const { order } = this.#spec;
     return order === undefined ? rows : rows.sort(order);
   }
 
-  async entries(query: RowQuery = READ_ALL): Promise<readonly (readonly [string, T])[]> {
-    if (this.#spec.isCached !== true) return this.#listed(query);
-    const { prefix = '', after = '', limit } = query;
+  async entries(prefix = ''): Promise<readonly (readonly [string, T])[]> {
+    if (this.#spec.isCached !== true) return this.#listed(prefix);
     const known = this.#cached();
     const { all } = await known.rows;
     known.sorted ??= [...all].sort(([one], [other]) => (one < other ? -1 : 1));
-    if (query === READ_ALL) return known.sorted;
-    const isMeant = ([id]: readonly [string, T]) => id.startsWith(prefix) && id > after;
-    return known.sorted.filter(isMeant).slice(0, limit);
+    return prefix === '' ? known.sorted : known.sorted.filter(([id]) => id.startsWith(prefix));
   }
 
   live(): Promise<LiveRows<T>> {
@@ -245,16 +233,9 @@ class StoredRows<T extends object> implements Rows<T> {
     return text === undefined ? undefined : this.#spec.read(text, id);
   }
 
-  async #listed({
-    prefix = '',
-    after,
-    limit,
-  }: RowQuery): Promise<readonly (readonly [string, T])[]> {
+  async #listed(prefix = ''): Promise<readonly (readonly [string, T])[]> {
     const own = this.#spec.prefix;
-    const found = await this.#state.list(own + prefix, {
-      ...(after === undefined ? {} : { after: own + after }),
-      ...(limit === undefined ? {} : { limit }),
-    });
+    const found = await this.#state.list(own + prefix);
     return found.flatMap(({ key, value }) => {
       const id = key.slice(own.length);
       const row = this.#spec.read(value, id);
@@ -268,7 +249,7 @@ class StoredRows<T extends object> implements Rows<T> {
     if (this.#known?.revision === revision) return this.#known;
     const known: Known<T> = {
       revision,
-      rows: this.#listed(READ_ALL).then((rows) => new RowsInMemory(this.#spec, rows)),
+      rows: this.#listed().then((rows) => new RowsInMemory(this.#spec, rows)),
     };
     this.#known = known;
     known.rows.catch(() => {

@@ -106,16 +106,13 @@ function collections(make: () => Promise<string>, times: number): void {
     expect((await state.list('')).map(({ key }) => key)).toEqual(['count:1', 'count:3']);
   });
 
-  it.each([COUNTS, CACHED])('lists by id, a part at a time', async (spec) => {
+  it.each([COUNTS, CACHED])('lists by id, all or those that begin so', async (spec) => {
     const { store, rows } = await open();
     await using _store = store;
     const counts = rows(spec);
     for (const id of ['b2', 'a1', 'b1', 'b3']) await counts.change(id, () => ({ id, count: 0 }));
-    const ids = async (query: Parameters<typeof counts.list>[0]) =>
-      (await counts.list(query)).map(({ id }) => id);
-    expect(await ids({})).toEqual(['a1', 'b1', 'b2', 'b3']);
-    expect(await ids({ prefix: 'b', after: 'b1', limit: 1 })).toEqual(['b2']);
-    expect((await counts.entries({ prefix: 'a' })).map(([id]) => id)).toEqual(['a1']);
+    expect((await counts.list()).map(({ id }) => id)).toEqual(['a1', 'b1', 'b2', 'b3']);
+    expect((await counts.entries('a')).map(([id]) => id)).toEqual(['a1']);
   });
 
   it('in memory finds rows by the keys that they have now, also by one that several have', async () => {

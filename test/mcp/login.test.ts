@@ -2,7 +2,7 @@
 // server in front of it.
 
 import { expect, onTestFinished, test } from 'vitest';
-import type { ToolServers } from '../../src/features/mcp/tool-server.ts';
+import type { ToolServers } from '../../src/features/mcp/index.ts';
 import { consentSecrets } from '../../src/lib/net/oauth-redirect.ts';
 import { startMcpOAuthServer } from '../support/mcp-oauth-server.ts';
 import { createMemoryHost } from '../support/memory-host.ts';

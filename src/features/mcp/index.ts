@@ -14,14 +14,16 @@ import { aborted } from '../../lib/time/clock.ts';
 import { PROVENANCE } from '../../tools/files/provenance.ts';
 import type { MissingTool } from '../../tools/tool.ts';
 import type { ToolServerConfig, ToolServersConfig } from './settings.ts';
-import type { ToolServer, ToolServerDeps, ToolServerReport, ToolServers } from './tool-server.ts';
+import type { ToolServer, ToolServerDeps, ToolServerReport } from './tool-server.ts';
 
 type ToolServersDeps = ToolServerDeps & {
   /** Read at the start and after each change. */
   readonly servers: () => ToolServersConfig;
 };
 
-export function createToolServers(deps: ToolServersDeps): ToolServers {
+export type ToolServers = ReturnType<typeof createToolServers>;
+
+export function createToolServers(deps: ToolServersDeps) {
   const servers = new Map<string, ToolServer>();
   let loaded: typeof import('./tool-server.ts') | undefined;
   const ending = new Set<Promise<void>>();
@@ -61,13 +63,18 @@ export function createToolServers(deps: ToolServersDeps): ToolServers {
     [...servers.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
 
   return {
+    /** Of all servers that were connected once; tools that cannot run at the moment say so. */
     tools: () => (servers.size === 0 ? [] : inOrder().flatMap(({ tools }) => tools)),
     report: () => inOrder().map((server) => server.report()),
+    /** Applies the current configuration; only changed servers reconnect. */
     configured: () =>
       void configured().catch((error) => deps.log.error('tool servers not started', { error })),
-    login: (name) => servers.get(name)?.login,
-    loggedIn: (name) => servers.get(name)?.loggedIn(),
-    async redirected(address) {
+    /** Of a hosted server without a configured key. */
+    login: (name: string) => servers.get(name)?.login,
+    /** Connects a server that waits for its login. */
+    loggedIn: (name: string) => servers.get(name)?.loggedIn(),
+    /** Ends the login that this address belongs to; undefined: none. @throws LoginFailed */
+    async redirected(address: string): Promise<string | undefined> {
       for (const { name, login } of inOrder()) {
         if (!(await login?.isOurs(address))) continue;
         await login?.finish(address);
@@ -76,11 +83,13 @@ export function createToolServers(deps: ToolServersDeps): ToolServers {
       }
       return undefined;
     },
-    async tried() {
+    /** Resolves when `run` has started and every server was connected or failed once. */
+    async tried(): Promise<void> {
       await begun.promise;
       await Promise.all([...servers.values()].map(({ tried }) => tried));
     },
-    async run(signal) {
+    /** Keeps the configured servers connected until aborted, then ends them. */
+    async run(signal: AbortSignal): Promise<void> {
       isRunning = true;
       await configured();
       begun.resolve();

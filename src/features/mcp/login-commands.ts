@@ -7,9 +7,9 @@ import { findRunningGateway } from '../../kernel/home-state.ts';
 import { Refusal, type RouteHandlers, valid } from '../../kernel/http-routes.ts';
 import { consentSecrets, redirectPage } from '../../lib/net/oauth-redirect.ts';
 import { t } from '../../lib/texts.ts';
+import type { ToolServers } from './index.ts';
 import { LoginFailed, type ServerLogin } from './login.ts';
 import type { ToolServerConfig } from './settings.ts';
-import type { ToolServers } from './tool-server.ts';
 import { toolServerLine } from './tooling.ts';
 
 type LoginParts = Pick<Kernel, 'home' | 'clock'> & {

@@ -7,8 +7,8 @@ import { t } from '../../lib/texts.ts';
 import { comesTrue } from '../../lib/time/clock.ts';
 import type { Asker, SetupHost } from '../setup/asker.ts';
 import { followConsent } from './follow-consent.ts';
+import type { ToolServers } from './index.ts';
 import { redirectUrl } from './login-commands.ts';
-import type { ToolServers } from './tool-server.ts';
 
 /** A change of the configuration is noticed within this time. */
 const NOTICED_MS = 10_000;

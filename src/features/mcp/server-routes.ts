@@ -9,11 +9,11 @@ import type { NanobotError } from '../../kernel/message/errors.ts';
 import { headOf } from '../../lib/text/cut.ts';
 import { t } from '../../lib/texts.ts';
 import { explained } from '../setup/asker.ts';
+import type { ToolServers } from './index.ts';
 import { type LoginRows, mayLogIn } from './login.ts';
 import { type ShownServers, serverChange, shownServers } from './rules/views.ts';
 import type { ToolServerConfig } from './settings.ts';
 import { changeToolServer, removeToolServer } from './setup.ts';
-import type { ToolServers } from './tool-server.ts';
 import { stateText } from './tooling.ts';
 
 const MAX_DESCRIPTION_CHARS = 300;

@@ -296,24 +296,3 @@ export type ToolServerReport = {
   /** Names as the model gets them. */
   readonly tools: readonly string[];
 };
-
-export interface ToolServers {
-  /**
-   * Of all servers that were connected once, in a stable order; tools that cannot run at the moment
-   * say so.
-   */
-  tools(): readonly Tool[];
-  report(): readonly ToolServerReport[];
-  /** Resolves when `run` has started and every server was connected or failed once. */
-  tried(): Promise<void>;
-  /** Keeps the configured servers connected until aborted, then ends them. */
-  run(signal: AbortSignal): Promise<void>;
-  /** Applies the current configuration; only changed servers reconnect. */
-  configured(): void;
-  /** Of a hosted server without a configured key. */
-  login(name: string): ServerLogin | undefined;
-  /** Connects a server that waits for its login. */
-  loggedIn(name: string): void;
-  /** Ends the login that this address belongs to; undefined: none. @throws LoginFailed */
-  redirected(address: string): Promise<string | undefined>;
-}

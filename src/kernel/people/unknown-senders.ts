@@ -85,7 +85,7 @@ export function createUnknownSenders({ rows, clock }: UnknownSendersDeps) {
     const ids = idsOf(sender);
     const before = (await known(channel, ids)) ?? newcomer(message, sender, clock.now());
     if (before.lastAt === 0 && (await list()).length >= MAX_UNKNOWN_SENDERS) return undefined;
-    const kept = await messages.entries({ prefix: heldPrefix(before) });
+    const kept = await messages.entries(heldPrefix(before));
     if (kept.some(([id]) => id.endsWith(`:${message.id}`))) return before;
     const chars = JSON.stringify(message).length;
     const fits = kept.length < MAX_HELD_MESSAGES && before.heldChars + chars <= MAX_HELD_CHARS;
@@ -106,7 +106,7 @@ export function createUnknownSenders({ rows, clock }: UnknownSendersDeps) {
 
   /** Their messages, oldest first; each with the id it is stored under. */
   async function held(unknownSender: UnknownSender): Promise<readonly HeldMessage[]> {
-    const found = await messages.entries({ prefix: heldPrefix(unknownSender) });
+    const found = await messages.entries(heldPrefix(unknownSender));
     return found.map(([id, message]) => ({ id, message }));
   }
 
