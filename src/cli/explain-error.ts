@@ -97,15 +97,14 @@ function firstLine(text: string): string {
 
 // File system errors as text, with what to do.
 
-const SAY: Readonly<Record<string, (path: string) => string>> = {
+const SAY: Readonly<Record<string, (path: string, elsewhere: string) => string>> = {
   EACCES: forbidden,
   EPERM: forbidden,
-  EROFS: (path) => t`${path} is on a read-only disk. ${ELSEWHERE}`,
-  ENOTDIR: (path) => t`cannot create ${path}: part of its path is a file. ${ELSEWHERE}`,
-  EEXIST: (path) => t`${path} is a file, not a folder. ${ELSEWHERE}`,
+  EROFS: (path, elsewhere) => t`${path} is on a read-only disk. ${elsewhere}`,
+  ENOTDIR: (path, elsewhere) => t`cannot create ${path}: part of its path is a file. ${elsewhere}`,
+  EEXIST: (path, elsewhere) => t`${path} is a file, not a folder. ${elsewhere}`,
   EISDIR: (path) => t`${path} is a folder, not a file. Move it away.`,
 };
-const ELSEWHERE = t`Set NANOBOT_HOME to another folder.`;
 const FULL = ['ENOSPC', 'EDQUOT'];
 
 /** Undefined for errors that are not of the file system, and for codes without a text here. */
@@ -119,9 +118,12 @@ export function explainSystemError(error: unknown, home: Home): string | undefin
   if (code === 'EIO') {
     return t`the disk of ${path ?? home.root} failed (${firstLine(error.message)}). Check the disk, then try again.`;
   }
-  return path === undefined ? undefined : SAY[code]?.(path);
+  if (path === undefined) return undefined;
+  const isOfHome = path.startsWith(home.root) || home.root.startsWith(path);
+  const setting = isOfHome ? 'NANOBOT_HOME' : 'agents.defaults.workspace';
+  return SAY[code]?.(path, t`Set ${setting} to another folder.`);
 }
 
-function forbidden(path: string): string {
-  return t`this user may not read or write ${path}. Change its owner or mode (chown, chmod), or set NANOBOT_HOME to another folder.`;
+function forbidden(path: string, elsewhere: string): string {
+  return t`this user may not read or write ${path}. Change its owner or mode (chown, chmod). ${elsewhere}`;
 }

@@ -89,7 +89,7 @@ function listenProblem(error: unknown, where: string): string {
   const remedy = t`Set gateway.port to another one, or 0 for any free port.`;
   if (code === 'EADDRINUSE') return t`${where} is taken by another program. ${remedy}`;
   if (code === 'EACCES') return t`${where} needs more rights than this account has. ${remedy}`;
-  if (code === 'EADDRNOTAVAIL')
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN')
     return t`${where} is not an address of this machine. Set gateway.host.`;
   return t`${where} cannot be listened on: ${String(error)}`;
 }

@@ -59,6 +59,19 @@ test('a home where the system takes no new folder is said in words', async () =>
   expect(explainError(error, {}, home)[0]).toMatch(/\/proc\/x is on a read-only.*NANOBOT_HOME/);
 });
 
+test('a workspace or an address that cannot be had is said with its setting', async () => {
+  const workspace = '/dev/null/below';
+  const gateway = { host: 'no such host', token: 'a-token-of-sixteen-or-more' };
+  const refused = async (config: object) => {
+    await writeFile(join(folder, 'config.json'), JSON.stringify({ version: 1, ...config }));
+    return (await runNanobot(['gateway'], { home: folder })).stderr;
+  };
+  expect(await refused({ agents: { defaults: { workspace } } })).toContain(
+    'Set agents.defaults.workspace to another folder',
+  );
+  expect(await refused({ gateway })).toContain('Set gateway.host.');
+});
+
 test('a home that is still to be made is no fault', async () => {
   const terminal = terminalOf(join(folder, 'new', 'home'));
   expect(await checkHome(terminal.home)).toEqual([]);

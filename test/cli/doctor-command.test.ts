@@ -147,6 +147,20 @@ test('Telegram is asked about the token, and an open door is pointed out', async
   await telegram[Symbol.asyncDispose]();
 });
 
+test('a fallback and a background model that nobody serves are named before they are needed', async () => {
+  const defaults = { model: 'demo/demo', fallbackModels: ['opnai/gpt-5'], fastModel: 'groq/x' };
+  await home.writeConfig({ version: 1, agents: { defaults } });
+  const { found } = await findings();
+  expect(found.filter(({ check }) => check === 'model')).toMatchObject([
+    { text: expect.stringContaining('demo') },
+    {
+      text: expect.stringContaining('agents.defaults.fallbackModels: "opnai/gpt-5"'),
+      remedy: expect.stringContaining('Did you mean openai/gpt-5?'),
+    },
+    { level: 'warn', remedy: expect.stringContaining('GROQ_API_KEY') },
+  ]);
+});
+
 test('the model is asked only with --live', async () => {
   const server = await startLlmServer();
   await home.writeConfig({

@@ -120,6 +120,7 @@ async function loadedChecks(
     ['whatsapp', () => whatsapp.checkWhatsAppLink(config, state, clock.now())],
     ['proxy', () => remote.checkProxies(config, env)],
     ['model', () => remote.checkModel(machine, config, isLive)],
+    ['model', () => remote.checkOtherModels(machine, config)],
     ['prices', () => prices.checkPrices(machine, config)],
     ['telegram', () => remote.checkTelegram(config)],
     ['lark', () => remote.checkLark(config)],

@@ -48,6 +48,31 @@ export async function checkModel(
   }
 }
 
+/** Models that are used only when another one fails, or in the background: nobody sees that they are misspelt. */
+export async function checkOtherModels(
+  { env, clock, home }: Machine,
+  config: Config,
+): Promise<readonly Finding[]> {
+  const { fallbackModels, fastModel } = config.agents.defaults;
+  const settings = [
+    ...fallbackModels.map((model) => ['fallbackModels', model] as const),
+    ...(fastModel === '' ? [] : [['fastModel', fastModel] as const]),
+  ];
+  const found = settings.map(async ([setting, model]) => {
+    const defaults = { ...config.agents.defaults, model };
+    const agents = { ...config.agents, defaults };
+    try {
+      await resolveConfigured({ ...config, agents }, env, clock, home);
+      return [];
+    } catch (error) {
+      if (!(error instanceof NanobotError)) throw error;
+      const text = t`agents.defaults.${setting}: "${model}" is not used, ${error.message}`;
+      return [warn('model', text, error.userText ?? SET_UP)];
+    }
+  });
+  return (await Promise.all(found)).flat();
+}
+
 /** The text for a person in a chat, and what only the operator of the machine can do. */
 function modelRemedy({ code, userText = SET_UP }: NanobotError): string {
   const more = MODEL_REMEDIES[code];
