@@ -1,6 +1,7 @@
 // Groups through the whole program: a simulated Telegram and WhatsApp on one side, a model on the
 // other; what the people in the groups see, and what the model is shown.
 
+import type { proto } from '@whiskeysockets/baileys';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { echo } from '../support/llm-server.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
@@ -138,6 +139,37 @@ describe('a WhatsApp group', () => {
     expect(question).toMatch(/^\| Dora \(….{4}\): we meet at noon$/m);
     expect(question).toMatch(/^Carl \(….{4}\): please say nonce-noon$/m);
     expect(whatsApp.model.requests).toHaveLength(2);
+
     expect(group.seenBy(dora)).toHaveLength(1);
+    // Talk that was changed or deleted since, and a reaction, which shows the talk to nobody.
+    const answer = group.seenBy(carl).at(-1)?.id ?? '';
+    const [code, hour] = [await group.says(dora, 'it is 1234'), await group.says(dora, 'at one')];
+    const changes: readonly proto.Message.IProtocolMessage[] = [
+      { type: 0, key: { id: code } },
+      { type: 14, key: { id: hour }, editedMessage: { conversation: 'at two' } },
+    ];
+    for (const protocolMessage of changes)
+      await group.says(dora, '', { message: { protocolMessage } });
+    const reactionMessage = { key: { id: answer }, text: '👍' };
+    await group.says(carl, '', { message: { reactionMessage } });
+    await expect.poll(() => phone.queued).toBe(0);
+    await group.says(carl, `@${phone.lid} please say nonce-then`, call);
+    await expect.poll(() => seen('nonce-then'), { timeout: 30_000 }).toBe(true);
+    const next = whatsApp.model.requests.at(-1)?.lastUserText ?? '';
+    expect(next).toMatch(/^\| Dora \(….{4}\): at two$/m);
+    expect(next).not.toMatch(/1234|at one/);
+    // A change of an answered question, which is offered to be answered again.
+    const said = await group.says(carl, `@${phone.lid} please say nonce-old`, call);
+    await expect.poll(() => seen('nonce-old'), { timeout: 30_000 }).toBe(true);
+    const text = `@${phone.lid} please say nonce-new`;
+    const extendedTextMessage = { text, contextInfo: { mentionedJid: call.mentions } };
+    const edit = { type: 14, key: { id: said }, editedMessage: { extendedTextMessage } };
+    await group.says(carl, '', { message: { protocolMessage: edit } });
+    await expect.poll(() => seen('Answer again'), { timeout: 30_000 }).toBe(true);
+    const offer = group.seenBy(carl).find(({ text }) => text.includes('Answer again'));
+    const quoting = { id: offer?.id ?? '', text: offer?.text ?? '', author: `${phone.lid}@lid` };
+    await group.says(dora, '1', { quoting });
+    await group.says(carl, '1', { quoting });
+    await expect.poll(() => seen('nonce-new'), { timeout: 30_000 }).toBe(true);
   });
 });

@@ -11,7 +11,7 @@ import type { InboundEntry } from '../bus/bus.ts';
 import { type AccountName, accountName } from '../message/ids.ts';
 import { type HeardLine, type InboundMessage, sessionKeyOf } from '../message/message.ts';
 import { jsonRows, type OpenRows } from '../rows.ts';
-import { heardLineOf, withHeard } from './rules/group-talk.ts';
+import { withSaid } from './rules/group-talk.ts';
 
 type GroupIntakeDeps = {
   readonly buffer: GroupBuffer;
@@ -49,14 +49,25 @@ export type IntakeStep = {
 
 export type GroupIntake = ReturnType<typeof createGroupIntake>;
 
+/** It changes an earlier message or is a reaction to one. */
+export const isNote = ({ amends, reaction }: InboundMessage) =>
+  amends !== undefined || reaction !== undefined;
+
 export function createGroupIntake({ buffer, tellOwner }: GroupIntakeDeps) {
+  const said = (message: InboundMessage) => ({
+    isHeard: true as const,
+    afterwards: () => buffer.note(message),
+  });
   return {
     /** Said in a group and not to the agent. */
     heard: (message: InboundMessage, gate: string): Gated => ({
       entry: { kind: 'record', message, gate },
-      isHeard: true,
-      afterwards: () => buffer.note(message),
+      ...said(message),
     }),
+
+    /** What a change of a message changes of the talk; nothing outside of groups. */
+    changed: (message: InboundMessage) =>
+      message.group === undefined || message.amends === undefined ? {} : said(message),
 
     /** Said to the agent in a group that is not listed, by a person who may talk to it. */
     called: (message: InboundMessage, gate: string): Gated => ({
@@ -114,10 +125,12 @@ export function createGroupBuffer(rows: OpenRows, clock: Clock) {
     lines.filter(({ at }) => clock.now() - at < MAX_AGE_MS);
 
   return {
-    /** Stores talk among others. */
+    /** Stores talk among others, or a change of it. */
     async note(message: InboundMessage): Promise<void> {
-      const line = heardLineOf(message);
-      await talk.change(sessionKeyOf(message.chat), (lines) => withHeard(recent(lines), line));
+      await talk.change(sessionKeyOf(message.chat), (lines) => {
+        const all = withSaid(recent(lines), message);
+        return all.length === 0 ? 'remove' : all;
+      });
     },
 
     /** The message with the talk before it; `earlier` came with it and is not stored yet. */
@@ -125,12 +138,12 @@ export function createGroupBuffer(rows: OpenRows, clock: Clock) {
       message: InboundMessage,
       earlier: readonly InboundMessage[],
     ): Promise<InboundMessage> {
-      // A command is executed, not read by the model.
-      if (parseCommand(message.text) !== undefined) return message;
+      // A command is executed, and a change or reaction noted: the model reads neither.
+      if (parseCommand(message.text) !== undefined || isNote(message)) return message;
       const session = sessionKeyOf(message.chat);
       const ofSession = earlier.filter(({ chat }) => sessionKeyOf(chat) === session);
       const kept = recent(await talk.get(session));
-      const lines = ofSession.map(heardLineOf).reduce(withHeard, kept);
+      const lines = ofSession.reduce(withSaid, kept);
       return lines.length === 0 ? message : { ...message, heard: lines };
     },
 

@@ -26,7 +26,7 @@ import type { People } from '../people/people.ts';
 import { inOrder } from '../ports.ts';
 import type { Questions } from '../questions/questions.ts';
 import type { FairUse, Weighed } from './fair-use.ts';
-import type { Gated, GroupIntake, IntakeStep } from './group-intake.ts';
+import { type Gated, type GroupIntake, type IntakeStep, isNote } from './group-intake.ts';
 
 type ReceiveDeps = Omit<GateDeps, 'reply'> & {
   readonly groups: GroupIntake;
@@ -63,7 +63,10 @@ export function createReceiver(deps: ReceiveDeps): Receiver {
       const gated = await deps.groups.withTalk(await routed(batch));
       const entries = gated.map(({ entry }) => entry);
       [results] = await Promise.all([bus.accept(entries, options), storeCounts()]);
-      return gated.filter((_item, index) => results[index] === 'accepted');
+      return gated.filter(
+        ({ isHeard }, index) =>
+          results[index] === 'accepted' || (results[index] === 'applied' && isHeard === true),
+      );
     } finally {
       settle(results);
     }
@@ -168,7 +171,7 @@ type GateDeps = Pick<Kernel, 'bus' | 'log' | 'judge'> & {
   readonly pairing: Pairing;
   readonly people: Pick<People, 'persons' | 'decisions' | 'links' | 'routes'>;
   readonly commands: Commands;
-  readonly groups: Pick<GroupIntake, 'heard' | 'called'>;
+  readonly groups: Pick<GroupIntake, 'heard' | 'changed' | 'called'>;
   readonly questions: Pick<Questions, 'choose' | 'press' | 'numbered' | 'tokensOf' | 'heard'>;
   /** Every step, in this order. */
   readonly order: readonly string[];
@@ -308,15 +311,16 @@ function createSteps(deps: GateDeps): readonly IntakeStep[] {
 
   /** A change or a reaction asks nothing: a sender who is not admitted changes nothing. */
   async function noted(message: InboundMessage, verdict: SettledVerdict): Promise<Gated> {
+    const talk = deps.groups.changed(message);
     if (verdict.kind !== 'admit' || verdict.role === undefined) {
-      return refused(message, t`a change or reaction by an unknown sender`, log);
+      return { ...refused(message, t`a change or reaction by an unknown sender`, log), ...talk };
     }
     const press = await thumbed(message, deps);
     if (press !== undefined) return pressed({ ...message, press }, verdict);
     // A changed text, or a new answer, may cause a model call, as a new message does.
     const { amends } = message;
     const as = amends !== undefined && amends.kind !== 'withdrawn' ? 'message' : 'command';
-    return { entry: { kind: 'queue', message }, counts: { role: verdict.role, as } };
+    return { entry: { kind: 'queue', message }, counts: { role: verdict.role, as }, ...talk };
   }
 
   function admitted(asked: InboundMessage, role: AdmittedRole | undefined): Gated {
@@ -359,9 +363,6 @@ function createSteps(deps: GateDeps): readonly IntakeStep[] {
     };
   }
 }
-
-const isNote = ({ amends, reaction }: InboundMessage) =>
-  amends !== undefined || reaction !== undefined;
 
 // What becomes of a message that must not be answered: a record of the reason, and a line in the
 // log.

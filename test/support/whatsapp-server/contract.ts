@@ -171,7 +171,7 @@ export interface Group {
   says(
     member: Contact,
     text: string,
-    options?: Pick<WriteOptions, 'addressing' | 'device' | 'at'> & {
+    options?: Pick<WriteOptions, 'addressing' | 'device' | 'at' | 'message'> & {
       /** Jids of those whom the text names, as `@` and their digits. */
       readonly mentions?: readonly string[];
       readonly quoting?: { readonly id: string; readonly text: string; readonly author: string };

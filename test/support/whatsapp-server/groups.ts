@@ -53,7 +53,7 @@ export class GroupChat implements Group {
     const { line, mail } = member.handset(device);
     const [id, message, self] = [
       newMessageId(),
-      textMessage(text, quoting, mentions),
+      options.message ?? textMessage(text, quoting, mentions),
       lidJid(member, device),
     ];
     const { enc, senderKey } = await line.sealForGroup(this.jid, self, message);

@@ -17,6 +17,17 @@ export function heardLineOf(message: InboundMessage): HeardLine {
   return { id, author: authorOf(sender), text, at: receivedAt };
 }
 
+/** The lines after something was said, or one of them was changed or deleted by its author. */
+export function withSaid(lines: readonly HeardLine[], message: InboundMessage) {
+  const { amends } = message;
+  const line = heardLineOf(message);
+  if (amends === undefined) return withHeard(lines, line);
+  const changed = amends.kind === 'withdrawn' ? [] : [line.text];
+  return lines.flatMap((one) =>
+    one.id === amends.id ? changed.map((text) => ({ ...one, text })) : one,
+  );
+}
+
 /** The lines with one more, dropping the oldest first; a known one changes nothing. */
 export function withHeard(lines: readonly HeardLine[], line: HeardLine): readonly HeardLine[] {
   if (lines.some(({ id }) => id === line.id)) return lines;
