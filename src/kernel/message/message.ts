@@ -341,7 +341,7 @@ export function withNumbers(message: OutboundMessage): OutboundMessage {
 
 function numberedLabels(choices: readonly Choice[]): string {
   const lines = choices.map(({ label }, index) => `${index + 1}. ${label}`);
-  return t`${lines.join('\n')}\n\nAnswer with the number.`;
+  return t`${lines.join('\n')}\n\nReply to this message with the number.`;
 }
 
 // The outcome of a button press as a short text beside the button. The whole text is in the chat.

@@ -123,16 +123,17 @@ export function createAnswers(deps: AnswersDeps) {
       return oneByOne(() => decide(press, { by: sender, message: id }, isTheirs));
     },
     /**
-     * The token that a number means, quoting a question or as the next text after one, on a channel
-     * without buttons; undefined if the message is none. Other text goes to the agent, and from then
-     * on numbers that quote nothing too.
+     * The token that a number means, quoting a question or, in a private chat, as the next text
+     * after one, on a channel without buttons; undefined if the message is none. Other text goes to
+     * the agent, and from then on numbers that quote nothing too.
      */
     async numbered({ id, chat, text, addressing, group, quoted }: InboundMessage) {
-      if (addressing !== 'direct' || group !== undefined || hasButtons(chat)) return undefined;
+      const isPrivate = addressing === 'direct' && group === undefined;
+      if (hasButtons(chat) || !(isPrivate || quoted?.sentAs)) return undefined;
       const used = await rows.used.get(id);
       if (used !== undefined) return used.token || undefined;
       const number = Number(NUMBER.exec(text)?.[1] ?? 0);
-      const newest = await numberedIn(rows, chat);
+      const newest = isPrivate ? await numberedIn(rows, chat) : undefined;
       const open = number > 0 && quoted?.sentAs ? await askedIn(chat, quoted.sentAs) : newest;
       const choice = open?.choices[number - 1];
       if (choice === undefined && newest !== undefined)
