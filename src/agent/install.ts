@@ -123,7 +123,7 @@ function promptOf(kernel: Kernel, { notes: memory }: Memory): PromptSources {
     skills: kernel.use(SKILLS),
     profiles: async () =>
       (await Promise.all(kernel.contributed.profiles().map((read) => read()))).join('\n'),
-    redact: (text) => live.redact(text),
+    redact: live.redact,
   });
 }
 

@@ -53,7 +53,7 @@ export async function* linkWhatsApp(
   const { level, keepDays } = live.config.logging;
   const { later } = resources.use(createAfterwork(clock));
   const destination = openLogFile({ folder: home.logs, clock, keepDays: () => keepDays, later });
-  const log = createLogger({ level, destination, redact: (line) => live.redact(line), later });
+  const log = createLogger({ level, destination, redact: live.redact, later });
   const store = resources.use(await openStore(home, { clock, log, setting: live.config.store }));
   const { createWhatsAppChannel } = await import('./whatsapp/whatsapp.ts');
   const current = () => live.config.channels.whatsapp;

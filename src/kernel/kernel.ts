@@ -181,7 +181,7 @@ async function layFoundations(
   resources: AsyncDisposableStack,
 ): Promise<Foundations> {
   const { home, env, typed = (text: string) => text } = options;
-  const redact = (text: string) => live.redact(text);
+  const { redact } = live;
   const afterwork = resources.use(createAfterwork(systemClock));
   const log = openLog(live, options, afterwork);
   let offsetMs = () => 0;
@@ -253,8 +253,7 @@ function openLog(live: LiveConfig, { home, logged }: GatewayOptions, { later }: 
       logged?.(line);
     },
   };
-  const redact = (text: string) => live.redact(text);
-  return createLogger({ level, destination, redact, later });
+  return createLogger({ level, destination, redact: live.redact, later });
 }
 
 // The store as the bus gets it: values of secrets are redacted from texts for chats and from

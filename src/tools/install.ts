@@ -167,7 +167,7 @@ export function install(kernel: Kernel): void {
   const { files, notes, past } = kernel.use(MEMORY);
   const plans = kernel.use(PLANS);
   const servers = kernel.use(TOOL_SERVERS);
-  const redact = (text: string) => live.redact(text);
+  const { redact } = live;
   const maxResultChars = () => live.defaults.maxToolResultChars;
   const tools = createTools({
     plans: () => plans,

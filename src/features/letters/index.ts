@@ -50,7 +50,7 @@ export async function install(kernel: Kernel): Promise<void> {
         minute: minuteIn(person.timeZone ?? live.config.sessions.timeZone),
       };
     },
-    redact: (text) => live.redact(text),
+    redact: live.redact,
   });
   kernel.add.answers('draft', drafts.handler, 'letter');
   await takeOver(kernel);

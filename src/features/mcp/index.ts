@@ -120,7 +120,7 @@ export function install(kernel: Kernel): void {
     servers: () => live.config.mcpServers,
     folderOf: ({ cwd }: ToolServerConfig) =>
       resolve(live.defaults.workspace, cwd.replace(/^~(?=$|[/\\])/, homedir())),
-    redact: (text) => live.redact(text),
+    redact: live.redact,
     version: programVersion(),
     proxy: () => live.config.network.proxy,
     logins,
@@ -173,14 +173,13 @@ export function toolingStatus(
   servers: ToolServers,
   missing: () => readonly MissingTool[],
 ): StatusSource {
-  const redact = (text: string) => live.redact(text);
   /** Redacts the reasons: they come from programs, which may repeat a secret they were given. */
   const report = (): ToolingReport => ({
     servers: servers.report().map((server) => ({
       ...server,
       state:
         'reason' in server.state
-          ? { ...server.state, reason: redact(server.state.reason) }
+          ? { ...server.state, reason: live.redact(server.state.reason) }
           : server.state,
     })),
     missing: missing()

@@ -45,7 +45,7 @@ export function install(kernel: Kernel): void {
           const servers = kernel.use(TOOL_SERVERS);
           await logInToServer(host, asker, name, { servers, publicUrl });
         },
-        redact: (text) => live.redact(text),
+        redact: live.redact,
       });
     },
   );

@@ -11,7 +11,6 @@ export const off: WhenOff = {
   async personalData({ rows, live }) {
     const { forgetRuns } = await import('./workflow-runs.ts');
     const { openWorkflowRows } = await import('./workflow-rows.ts');
-    const redact = (text: string) => live.redact(text);
-    return { forget: forgetRuns(openWorkflowRows(rows, redact)) };
+    return { forget: forgetRuns(openWorkflowRows(rows, live.redact)) };
   },
 };

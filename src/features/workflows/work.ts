@@ -52,7 +52,7 @@ export function openWork(kernel: Kernel, jobEnded: JobEnded) {
   const agent = kernel.use(AGENT);
   const { toolbox } = kernel.use(TOOLS);
   const { votes, experience } = kernel.use(SUBAGENTS);
-  const rows = openWorkflowRows(kernel.rows, (text) => live.redact(text));
+  const rows = openWorkflowRows(kernel.rows, live.redact);
   const files = createWorkflowFiles(kernel.use(MEMORY).files, () => live.defaults.workspace);
   const runs = createWorkflowRuns({ rows, files, bus, clock, log, settings, jobEnded });
   const turns: WorkflowAgentDeps = {

@@ -85,7 +85,7 @@ function partsOf(kernel: Kernel) {
     stages: createTurnStages(kernel.orders.stages, contributed.stages()),
     personOf: createTurnPersonOf(persons),
     maxAnswerChars: () => live.config.limits.answers.maxChars,
-    redact: (text: string) => live.redact(text),
+    redact: live.redact,
     /** Read at each turn, so that a changed configuration applies from the next one on. */
     configured: () => ({
       coalesce: live.config.coalesce,

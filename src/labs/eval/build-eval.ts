@@ -158,7 +158,7 @@ async function openOwn(
   const { level, keepDays } = live.config.logging;
   const { later } = resources.use(createAfterwork(clock));
   const destination = openLogFile({ folder: home.logs, clock, keepDays: () => keepDays, later });
-  const log = createLogger({ level, destination, redact: (text) => live.redact(text), later });
+  const log = createLogger({ level, destination, redact: live.redact, later });
   const store = resources.use(await openStore(home, { clock, log, setting: live.config.store }));
   const inner = await openSpending({ home, live, clock, log, store, later }, resources);
   const forAll = await openModelForAll(store.scope(LOCAL_MODELS_SCOPE), live);

@@ -279,6 +279,6 @@ export function openExecutor({ live, clock, log, home, env }: ExecParts): Execut
     forbidden: [root],
     env,
     nodePath: realPath(system.nodePath),
-    redact: (text) => live.redact(text),
+    redact: live.redact,
   });
 }

@@ -131,7 +131,7 @@ export function buildSearch(live: LiveConfig, env: Environment): SearchToolsDeps
   return {
     web: {
       ...webSearchAccess(() => live.config, env),
-      redact: (text) => live.redact(text),
+      redact: live.redact,
     },
     finance: {
       fetchFrom: (origin) => fetchFrom(origin, () => live.config),

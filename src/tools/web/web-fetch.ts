@@ -232,7 +232,7 @@ export function buildWeb(
       proxy: () => live.config.network.proxy,
     }),
     reader: resources.use(new PageReader({ clock, memory })),
-    redact: (text) => live.redact(text),
+    redact: live.redact,
     settings: () => webSettings(live),
   };
 }

@@ -27,6 +27,9 @@ export class LiveConfig {
   #loaded: LoadedConfig;
   #redact: Redactor;
 
+  /** Hides the values of secrets; can be handed on. */
+  readonly redact: Redactor = (text) => this.#redact(text);
+
   /** Problems of the file if it is invalid; this configuration stays in use then. */
   problems: readonly ConfigProblem[] = [];
 
@@ -69,10 +72,6 @@ export class LiveConfig {
   #redactorFor(config: Config): Redactor {
     for (const secret of secretValues(config)) this.#secrets.add(secret);
     return createRedactor([...this.#secrets]);
-  }
-
-  redact(text: string): string {
-    return this.#redact(text);
   }
 }
 
