@@ -184,7 +184,7 @@ export function toolingStatus(
     })),
     missing: missing()
       .filter(({ name }) => !name.startsWith('mcp_'))
-      .map(({ name, reason }) => ({ name, reason: redact(reason) })),
+      .map(({ name, reason }) => ({ name, reason: live.redact(reason) })),
   });
   return {
     async lines(origin) {
