@@ -74,7 +74,7 @@ type ToolsDeps = {
   readonly reading: Omit<ReadDocumentDeps, 'files' | 'own'>;
   readonly results: ReadResultDeps;
   readonly sending: Omit<SendFileDeps, 'files'>;
-  readonly plans: () => Plans;
+  readonly plans: Plans;
   readonly offerUndo: OfferUndo;
 };
 
@@ -158,19 +158,15 @@ function audited(bound: Ready, audit: EffectLog, redact: Redactor): Ready {
 }
 
 /** The tools of the agent, with audited effects and redacted results. */
-type AgentTools = { readonly toolbox: Toolbox };
-
-export const TOOLS = port<AgentTools>('tools');
+export const TOOLS = port<{ readonly toolbox: Toolbox }>('tools');
 
 export function install(kernel: Kernel): void {
   const { live, clock, log, media, reader, sessions, contributed } = kernel;
   const { files, notes, past } = kernel.use(MEMORY);
-  const plans = kernel.use(PLANS);
   const servers = kernel.use(TOOL_SERVERS);
-  const { redact } = live;
   const maxResultChars = () => live.defaults.maxToolResultChars;
   const tools = createTools({
-    plans: () => plans,
+    plans: kernel.use(PLANS),
     offerUndo: createUndo(kernel),
     ...{ files, memory: notes, past, sessions },
     skills: kernel.use(SKILLS),
@@ -190,9 +186,8 @@ export function install(kernel: Kernel): void {
     clock,
     log,
   });
-  const missing = () => toolbox.missing();
-  kernel.add.status(toolingStatus(kernel, servers, missing));
+  kernel.add.status(toolingStatus(kernel, servers, toolbox.missing));
   kernel.provide(TOOLS, {
-    toolbox: auditedToolbox(toolbox, kernel.measuring.audit, redact),
+    toolbox: auditedToolbox(toolbox, kernel.measuring.audit, live.redact),
   });
 }

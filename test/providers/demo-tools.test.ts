@@ -42,11 +42,11 @@ const skills = createTestSkills('/nowhere');
 const executor = createIdleExecutor();
 const results = { find: async () => undefined, maxResultChars: () => 10_000 };
 const tools = createTools({
-  plans: () => ({
+  plans: {
     keep: async () => undefined,
     mark: async () => undefined,
     goBack: async () => ({ done: 'Boiled.', open: 'Pour.' }),
-  }),
+  },
   offerUndo: async () => undefined,
   inboxes: () => [],
   files,

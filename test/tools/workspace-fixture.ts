@@ -54,11 +54,11 @@ export function createToolSet(home: string) {
   const reader = createTestReader(media, join(home, 'derived'));
   const reading = { media, reader, maxResultChars: () => 10_000 };
   const own = createTools({
-    plans: () => ({
+    plans: {
       keep: async () => undefined,
       mark: async () => undefined,
       goBack: async () => ({ done: 'Boiled.', open: 'Pour.' }),
-    }),
+    },
     ...{ files, memory, timeZone, sending, reading },
     results: { find: async () => undefined, maxResultChars: () => 10_000 },
     skills: createTestSkills(workspace),

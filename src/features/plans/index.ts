@@ -259,7 +259,7 @@ const planInput = z.object({
     .describe('All steps, each time: this list replaces the plan.'),
 });
 
-export function createPlan(where: () => Plans): Tool<z.infer<typeof planInput>> {
+export function createPlan(plans: Plans): Tool<z.infer<typeof planInput>> {
   return {
     name: 'plan',
     aliases: ['todo', 'todo_write', 'update_plan', 'make_plan', 'task_list'],
@@ -274,7 +274,7 @@ export function createPlan(where: () => Plans): Tool<z.infer<typeof planInput>> 
     async run(plan, context) {
       const problem = planProblem(plan);
       if (problem !== undefined) throw new ToolError('invalid_arguments', problem);
-      await where().keep(plan, context);
+      await plans.keep(plan, context);
       return `Kept; the person sees it as a checklist.\n${planText(plan)}`;
     },
   };
@@ -287,7 +287,7 @@ const checkpointInput = z.object({
   open: note('What is left to do, and what was decided about it.'),
 });
 
-export function createCheckpoint(where: () => Plans): Tool<z.infer<typeof checkpointInput>> {
+export function createCheckpoint(plans: Plans): Tool<z.infer<typeof checkpointInput>> {
   return {
     name: 'checkpoint',
     aliases: ['mark', 'save_progress', 'mark_progress'],
@@ -297,7 +297,7 @@ export function createCheckpoint(where: () => Plans): Tool<z.infer<typeof checkp
     input: checkpointInput,
     describe: ({ done }) => headOf(done, DETAIL_CHARS),
     async run(checkpoint, context) {
-      await where().mark(checkpoint, context);
+      await plans.mark(checkpoint, context);
       return 'Marked: you see it at the beginning of every turn until the conversation restarts.';
     },
   };
@@ -313,7 +313,7 @@ const backtrackInput = z.object({
     .describe('How many checkpoints to go back; 1: to the newest.'),
 });
 
-export function createBacktrack(where: () => Plans): Tool<z.infer<typeof backtrackInput>> {
+export function createBacktrack(plans: Plans): Tool<z.infer<typeof backtrackInput>> {
   return {
     name: 'backtrack',
     aliases: ['go_back', 'rollback_plan', 'revert_to_checkpoint'],
@@ -323,7 +323,7 @@ export function createBacktrack(where: () => Plans): Tool<z.infer<typeof backtra
     input: backtrackInput,
     describe: ({ reason }) => headOf(reason, DETAIL_CHARS),
     async run(way, context) {
-      const point = await where().goBack(way, context);
+      const point = await plans.goBack(way, context);
       if (point === undefined) {
         throw new ToolError(
           'not_found',

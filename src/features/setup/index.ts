@@ -15,7 +15,7 @@ export function install(kernel: Kernel): void {
     ['GET /api/v1/setup/models', 'POST /api/v1/setup/models', 'POST /api/v1/setup/models/listed'],
     async () => {
       const { modelRoutes } = await import('./model-routes.ts');
-      return modelRoutes({ ...host, config: () => live.config, models, audit });
+      return modelRoutes(kernel);
     },
   );
   add.routes(

@@ -2,14 +2,15 @@
 // and checks as `nanobot onboard`: a real completion, and only then the configuration.
 
 import { z } from 'zod';
+import { MODELS } from '../../agent/models.ts';
 import { noteCommand } from '../../channels/local-channel.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import { configChange, isUnchanged } from '../../kernel/config/diff.ts';
 import { secretValues } from '../../kernel/config/secrets.ts';
 import { isWebAddress } from '../../kernel/config/settings-fields.ts';
+import type { Kernel } from '../../kernel/feature.ts';
 import { endpoint, Refusal, type RouteHandlers } from '../../kernel/http-routes.ts';
 import { NanobotError, ProviderError } from '../../kernel/message/errors.ts';
-import type { AuditLog } from '../../kernel/observe/telemetry.ts';
 import { defined } from '../../lib/json/json.ts';
 import { createRedactor } from '../../lib/text/redact.ts';
 import { t } from '../../lib/texts.ts';
@@ -25,15 +26,7 @@ import {
 import type { ModelRegistry } from '../../providers/provider.ts';
 import { isDemo } from '../../providers/rules/model-names.ts';
 import { vendorOf } from '../../providers/vendors.ts';
-import {
-  ADDRESS_HINT,
-  currentConfig,
-  explained,
-  type SetupHost,
-  save,
-  setupProblem,
-  tryOut,
-} from './asker.ts';
+import { ADDRESS_HINT, currentConfig, explained, save, setupProblem, tryOut } from './asker.ts';
 import { modelSettings, proveModelOf } from './model-step.ts';
 import { connectedModel, listedModels, modelChoices } from './rules/views.ts';
 
@@ -45,18 +38,12 @@ const LOOK_MS = 50;
 const text = z.string().trim().max(MAX_CHARS);
 const address = text.refine(isWebAddress, ADDRESS_HINT);
 
-type ModelRoutesDeps = SetupHost & {
-  /** In force. */
-  config(): Config;
-  readonly models: { current(): ModelRegistry };
-  readonly audit: AuditLog;
-};
-
-export function modelRoutes({ config, models, audit, ...host }: ModelRoutesDeps) {
-  const { env, clock } = host;
+export function modelRoutes(kernel: Kernel) {
+  const { live, env, clock, measuring } = kernel;
+  const models = kernel.use(MODELS);
 
   async function choices() {
-    const { providers } = config();
+    const { providers } = live.config;
     return {
       current: modelInUse(models.current()),
       found: (await findModels(env)).map(shownFound),
@@ -69,13 +56,13 @@ export function modelRoutes({ config, models, audit, ...host }: ModelRoutesDeps)
 
   /** Resolves when the next message is answered by it. */
   async function connect(asked: { model?: string; apiKey?: string; apiBase?: string }) {
-    const settings = modelSettings(host, { ...asked, ...keyFromEnvironment(asked) });
-    const draft = await tryOut(host, settings);
-    const proof = await proveModelOf(host, draft).catch(masked(draft));
+    const settings = modelSettings(kernel, { ...asked, ...keyFromEnvironment(asked) });
+    const draft = await tryOut(kernel, settings);
+    const proof = await proveModelOf(kernel, draft).catch(masked(draft));
     const before = models.current();
-    await save(host, settings);
-    noteCommand(audit, 'setup', 'model', proof.model);
-    if (isUnchanged(configChange(config(), await currentConfig(host)))) return proof;
+    await save(kernel, settings);
+    noteCommand(measuring.audit, 'setup', 'model', proof.model);
+    if (isUnchanged(configChange(live.config, await currentConfig(kernel)))) return proof;
     const limits = { withinMs: IN_FORCE_MS, everyMs: LOOK_MS };
     await comesTrue(clock, limits, () => models.current() !== before);
     return proof;
@@ -86,7 +73,7 @@ export function modelRoutes({ config, models, audit, ...host }: ModelRoutesDeps)
     const vendor = vendorFor(model, '');
     if (apiKey !== '' || vendor === undefined) return {};
     const variable = keyVariableOf(vendor, env);
-    const isConfigured = (config().providers[vendor]?.apiKey ?? '') !== '';
+    const isConfigured = (live.config.providers[vendor]?.apiKey ?? '') !== '';
     return variable === undefined || isConfigured ? {} : defined({ apiKey: env[variable] });
   }
 

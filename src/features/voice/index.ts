@@ -1,7 +1,6 @@
 // Installs voice: transcription of received audio, and spoken answers.
 
 import { type PaidCalls, SpendingRefusedError } from '../../agent/agent.ts';
-import type { Channel } from '../../channels/channel.ts';
 import { withoutCode } from '../../kernel/access/admission.ts';
 import type { Config } from '../../kernel/config/config.ts';
 import type { Environment } from '../../kernel/config/environment.ts';
@@ -11,19 +10,12 @@ import {
   InboundAttachments,
   type Listening,
 } from '../../kernel/intake/attachments.ts';
-import type { MediaStore } from '../../kernel/media/media.ts';
 import type { OutboundAttachment } from '../../kernel/message/attachment.ts';
-import {
-  type AccountName,
-  accountName,
-  type ChannelName,
-  messageId,
-} from '../../kernel/message/ids.ts';
+import { accountName, messageId } from '../../kernel/message/ids.ts';
 import type { Payer } from '../../kernel/message/message.ts';
 import {
   type InboundMessage,
   type OutboundDraft,
-  type OutboundMessage,
   sessionKeyOf,
 } from '../../kernel/message/message.ts';
 import { isSpoken } from '../../kernel/turns/rules/live-reply.ts';
@@ -56,7 +48,7 @@ const FOR_OWNERS =
 const FOR_OTHERS = t`Please write to me instead.`;
 
 export function install(kernel: Kernel): void {
-  const { live, clock, log, store, bus, media, judge, env, owners, add, mediumOf } = kernel;
+  const { live, clock, log, store, bus, media, judge, env, owners, add } = kernel;
   const spending = kernel.use(PAID_CALLS);
   const channel = kernel.channels.get;
   const tellOwner = owners.tell;
@@ -96,12 +88,7 @@ export function install(kernel: Kernel): void {
   );
   let isOwnerTold = false;
   const voicing: VoicingDeps = {
-    ...{ media, clock, log, channel, spending },
-    send: (message) => bus.send(message),
-    timeZone: () => live.config.sessions.timeZone,
-    isChat: (name) => mediumOf(name) === 'chat',
-    reply: () => settings().reply,
-    speaker: engines.speaker,
+    ...{ ...kernel, spending, speaker: engines.speaker },
     misplaced() {
       if (!isOwnerTold) tellOwner(MISPLACED);
       isOwnerTold = true;
@@ -156,15 +143,8 @@ function createVoiceEngines(config: () => Config, env: Environment, clock: Clock
 // ends, and both are sent in the transaction that ends it, so neither is lost or doubled. If speech
 // fails, the text is sent alone.
 
-type VoicingDeps = Pick<Kernel, 'clock' | 'log'> & {
-  readonly media: Pick<MediaStore, 'put' | 'remove'>;
-  channel(name: AccountName): Channel | undefined;
-  /** Whether audio messages suit the channel. */
-  isChat(name: ChannelName): boolean;
-  reply(): 'mirror' | 'always' | 'never';
+type VoicingDeps = Kernel & {
   readonly spending: PaidCalls;
-  send(message: OutboundMessage): Promise<unknown>;
-  timeZone(): string;
   /** The engine answered 404: no such address or model. */
   misplaced(): void;
   /** Undefined: none is configured. */
@@ -186,7 +166,7 @@ function voiceStage(deps: VoicingDeps): TurnStage {
 /** Failures and answers of commands are not spoken. */
 function isToBeSpoken({ ending, newest }: HandledTurn, deps: VoicingDeps): boolean {
   if (ending !== 'answered') return false;
-  const reply = deps.reply();
+  const { reply } = deps.live.config.voice;
   return reply === 'always' || (reply === 'mirror' && newest !== undefined && isSpoken(newest));
 }
 
@@ -222,24 +202,24 @@ async function silent(
   handled: HandledTurn,
   { chat }: OutboundDraft,
   { text }: SpendingRefusedError,
-  { log, send, clock, timeZone }: VoicingDeps,
+  { log, bus, clock, live }: VoicingDeps,
 ): Promise<HandledTurn> {
   log.info('answer not spoken: engine refused', { channel: chat.channel });
-  const day = createDayText()(clock.now(), timeZone());
+  const day = createDayText()(clock.now(), live.config.sessions.timeZone);
   const id = messageId(`unspoken/${sessionKeyOf(chat)}/${day}`);
-  await send({ id, chat, markdown: t`Answer without voice: ${text}` });
+  await bus.send({ id, chat, markdown: t`Answer without voice: ${text}` });
   return handled;
 }
 
-const carriesSound = ({ chat }: OutboundDraft, { channel, isChat }: VoicingDeps) =>
-  isChat(chat.channel) && channel(accountName(chat))?.attachments !== undefined;
+const carriesSound = ({ chat }: OutboundDraft, { channels, mediumOf }: VoicingDeps) =>
+  mediumOf(chat.channel) === 'chat' && channels.get(accountName(chat))?.attachments !== undefined;
 
 async function soundOf(
   text: string,
   { chat }: OutboundDraft,
   payer: Payer,
   signal: AbortSignal,
-  { media, clock, log, speaker, channel, spending }: VoicingDeps,
+  { media, clock, log, speaker, channels, spending }: VoicingDeps,
 ): Promise<OutboundAttachment | undefined> {
   const voice = await speaker();
   if (voice === undefined) return undefined;
@@ -249,7 +229,7 @@ async function soundOf(
   const call = { payer, micros, isElsewhere, costOf: () => micros };
   const content = await charged(call, () => voice.speak(text, signal), { spending, signal });
   const tookMs = Math.round(clock.monotonic() - startedAt);
-  const maxBytes = channel(accountName(chat))?.attachments?.maxUploadBytes ?? 0;
+  const maxBytes = channels.get(accountName(chat))?.attachments?.maxUploadBytes ?? 0;
   const { id, mimeType, sizeBytes } = await media.put(content, { maxBytes, signal });
   const shape = shapeOf(mimeType);
   if (shape === undefined) {
