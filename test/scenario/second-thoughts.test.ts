@@ -146,6 +146,22 @@ describe('a message that is changed', () => {
     await telegram.waitFor(() => buttons().length === 0);
   });
 
+  it('so that it mentions the agent is answered like a new one, and changed again once more', async () => {
+    const { telegram } = await start();
+    telegram.group(GROUP);
+    telegram.say(OTHER, 'we meet at nine', { chatId: GROUP });
+    const said = telegram.say(PERSON, 'say nonce-talk', { chatId: GROUP });
+    telegram.edit(said, '@nano_sim_bot say nonce-asked');
+    await botSays(GROUP, /^nonce-asked/);
+    expect(lastBody()).toContain('we meet at nine');
+    telegram.edit(said, '@nano_sim_bot say nonce-new');
+    await botSays(GROUP, /Shall I answer the new version/);
+    const other = telegram.say(PERSON, 'new', { chatId: GROUP });
+    telegram.edit(other, '/new@nano_sim_bot');
+    await taken();
+    expect(botTexts(GROUP)).toHaveLength(2);
+  });
+
   it('after its answer is left alone where the configuration says so', async () => {
     const { telegram } = await start({ edits: { afterAnswer: 'ignore' } });
     const said = telegram.say(PERSON, 'say nonce-old');

@@ -160,7 +160,8 @@ class Simulator implements BotApi {
     const { message_id, chat } = message;
     this.#ledger.change(chat.id, message_id, { text, source: text, entities: [] });
     const edit_date = Math.floor(Date.now() / 1000);
-    return this.offer({ edited_message: { ...message, text, edit_date } });
+    const entities = entitiesOf(text);
+    return this.offer({ edited_message: { ...message, text, entities, edit_date } });
   }
 
   react(user: number | Person, chatId: number, id: number, emoji: string | undefined): void {

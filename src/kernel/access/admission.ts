@@ -208,7 +208,7 @@ export function admitInGroup(
   if (sender.verified === 'unverified') {
     return { kind: 'refuse', gate: 'sender not verified', wasCalled: false };
   }
-  if (!isCalled) return { kind: 'hear', gate: 'group talk' };
+  if (!isCalled) return UNCALLED;
   if (isOwner) return { kind: 'admit', standing: 'owner' };
   if (isNamed) return { kind: 'admit', standing: 'listed' };
   // A command changes the conversation of all members.
@@ -219,6 +219,9 @@ export function admitInGroup(
   if (isSpeaker || allowFrom.includes(EVERYBODY)) return { kind: 'admit', standing: 'member' };
   return { kind: 'hear', gate: 'sender not on the allow list' };
 }
+
+/** For a message in a group that does not call the agent. */
+export const UNCALLED = { kind: 'hear', gate: 'group talk' } as const;
 
 /** A command must name the agent; a group may have several bots. */
 function isSpokenTo({ addressing, text }: InboundMessage, names: readonly string[]): boolean {

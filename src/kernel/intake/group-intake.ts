@@ -138,18 +138,24 @@ export function createGroupBuffer(rows: OpenRows, clock: Clock) {
       message: InboundMessage,
       earlier: readonly InboundMessage[],
     ): Promise<InboundMessage> {
-      // A command is executed, and a change or reaction noted: the model reads neither.
-      if (parseCommand(message.text) !== undefined || isNote(message)) return message;
+      const { text, amends, reaction } = message;
+      // A command is executed, and a reaction noted: the model reads neither.
+      if (parseCommand(text) !== undefined || reaction !== undefined) return message;
       const session = sessionKeyOf(message.chat);
       const ofSession = earlier.filter(({ chat }) => sessionKeyOf(chat) === session);
       const kept = recent(await talk.get(session));
       const lines = ofSession.reduce(withSaid, kept);
-      return lines.length === 0 ? message : { ...message, heard: lines };
+      // Of the changes, only that of a line of the talk can be a message of its own.
+      const heard = lines.filter(({ id }) => id !== amends?.id);
+      if (amends !== undefined && heard.length === lines.length) return message;
+      return heard.length === 0 ? message : { ...message, heard };
     },
 
     /** Deletes the talk that was shown with this message. */
-    async shown({ chat, heard = [] }: InboundMessage): Promise<void> {
-      const ids = new Set(heard.map(({ id }) => id));
+    async shown({ chat, amends, heard = [] }: InboundMessage): Promise<void> {
+      const ids = new Set(
+        [...heard, ...(amends === undefined ? [] : [amends])].map(({ id }) => id),
+      );
       if (ids.size === 0) return;
       await talk.change(sessionKeyOf(chat), (lines) => {
         const rest = recent(lines).filter(({ id }) => !ids.has(id));

@@ -2,6 +2,7 @@
 // are fenced by its epoch, so a turn whose claim was lost can change nothing.
 
 import { excerptOf } from '../../../lib/text/cut.ts';
+import { parseCommand, UNCALLED } from '../../access/admission.ts';
 import type { Attachment } from '../../message/attachment.ts';
 import { BusFullError, LeadLostError } from '../../message/errors.ts';
 import {
@@ -59,10 +60,17 @@ export function accept(
 
 function store(tx: Transaction, entry: InboundEntry, session: SessionKey): AcceptResult {
   const { message } = entry;
-  if (entry.kind === 'queue' && message.amends !== undefined) {
+  const { amends, ...said } = message;
+  if (entry.kind === 'queue' && amends !== undefined) {
     const known = tx.first<{ seq: number }>('SELECT seq FROM inbound WHERE id = ?', message.id);
     if (known !== undefined) return 'duplicate';
-    const stored = applyChange(tx, message, message.amends);
+    if (nowCalls(tx, message, amends)) {
+      tx.run('DELETE FROM inbound WHERE id = ?', amends.id);
+      insert(tx, { kind: 'queue', message: { ...said, id: amends.id } }, session);
+      insert(tx, { kind: 'record', message, gate: 'made group talk a question' }, session);
+      return 'accepted';
+    }
+    const stored = applyChange(tx, message, amends);
     insert(tx, stored, session);
     return stored.kind === 'queue' ? 'accepted' : 'applied';
   }
@@ -225,6 +233,16 @@ export function neededMedia(tx: Transaction): readonly MediaId[] {
 // later the change itself waits in the session for the current turn or the next one.
 
 type Row = { seq: number; state: string; body: string | null; turn: string | null };
+
+/**
+ * An edit, admitted because it names the agent, of what was said among others: nothing answered
+ * that, so it is a message like a new one. A change never commands anything.
+ */
+function nowCalls(tx: Transaction, { text }: InboundMessage, { id, kind }: Amendment): boolean {
+  if (kind !== 'edited' || parseCommand(text) !== undefined) return false;
+  const row = tx.first<{ reason: string | null }>('SELECT reason FROM inbound WHERE id = ?', id);
+  return row?.reason === UNCALLED.gate;
+}
 
 /** What of the change must be stored: its text only if it has to wait. */
 function applyChange(
