@@ -143,6 +143,7 @@ export function entryOfRow(
 }
 
 const NOBODY = 'unknown';
+const ME = '@you';
 
 /** A record of a row whose sender or chat cannot be determined; not answered. */
 export function unreadableEntry({ key, sentAt, receivedAt }: LedgerRow): InboundEntry {
@@ -182,13 +183,16 @@ function addressingOf(
   return isQuoteOurs && isPerson(author) && isOwnAddress(author, own) ? 'reply' : 'ambient';
 }
 
-/** The text without the account's name in front, so that a command after it is recognised. */
+/**
+ * The text without the account's name in front, so that a command after it is recognised; elsewhere
+ * with a word for it in place of its id.
+ */
 function withoutOwnName(text: string, own: LinkedAccount | undefined): string {
-  const trimmed = text.trimStart();
-  const name = ownIds(own).find((id) => trimmed.startsWith(`@${id}`));
-  if (name === undefined) return text;
-  const rest = trimmed.slice(name.length + 1).replace(/^[\s,:]+/, '');
-  return rest === '' ? text : rest;
+  const named = ownIds(own)
+    .reduce((all, id) => all.replaceAll(`@${id}`, ME), text)
+    .trimStart();
+  const rest = named.startsWith(ME) ? named.slice(ME.length).replace(/^[\s,:]+/, '') : '';
+  return rest === '' ? named : rest;
 }
 
 /** An edit is of a message of the same person in this chat, a reaction to one of the agent. */

@@ -63,6 +63,7 @@ describe('a message in a WhatsApp group', () => {
       'ambient',
     ]);
     expect(messages[3]?.text).toBe('/status');
+    expect(messages[2]?.text).toBe('hi @you');
     expect(messages[2]).toMatchObject({
       chat: { chat: group.jid },
       group: { ids: [group.jid] },
