@@ -137,13 +137,16 @@ export function lastingTrouble(error: unknown): ChannelError | undefined {
     return new ChannelError('lark_credentials_refused', problem, { remedy: NEVER });
   }
   const code = error instanceof LarkCallError && 'code' in error.failure ? error.failure.code : 0;
-  if (code !== BOT_OFF) return undefined;
+  if (!BOT_OFF.includes(code)) return undefined;
   const problem = t`the app has no bot or no published version`;
   return new ChannelError('lark_no_bot', problem, { remedy: NEVER });
 }
 
-/** open.feishu.cn/document/server-docs/im-v1/message/create, error codes */
-const BOT_OFF = 230006;
+/**
+ * No bot, app not usable in this tenant (bot-v3/obtain-bot-info), bot not activated
+ * (im-v1/message/create).
+ */
+const BOT_OFF: readonly number[] = [11205, 11207, 230006];
 
 // The HTTP that the SDK uses: its own client, without redirects and proxies, with a deadline for
 // each call. An error of that client contains the request with its secrets: it stops here and is

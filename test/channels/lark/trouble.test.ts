@@ -74,6 +74,13 @@ test('Lark out of reach is tried again with growing waits', async () => {
   expect(waits).toHaveLength(2);
 });
 
+test('an app without a bot stops with what to do', async () => {
+  await using rig = await startRig();
+  rig.lark.fault({ path: /^bot\/v3\/info$/, effect: { kind: 'error', status: 200, code: 11205 } });
+  rig.start();
+  expect(await rig.failure).toMatchObject({ code: 'lark_no_bot' });
+});
+
 test('an app without a long connection stops with what to do', async () => {
   await using rig = await startRig();
   rig.lark.fault({ path: /^endpoint$/, effect: { kind: 'error', status: 200, code: 403 } });
