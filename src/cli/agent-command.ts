@@ -1,6 +1,7 @@
 // The command `nanobot agent`: talks to the agent from this terminal, through the gateway that runs
 // in this home or, where none does, through one started for the purpose.
 
+import { text as readAll } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { LOCAL_CHAT_NAME } from '../channels/local-channel.ts';
 import type { Conversation } from '../channels/terminal/conversation.ts';
@@ -91,11 +92,4 @@ function chatName(name: string): string {
   if (LOCAL_CHAT_NAME.test(name)) return name;
   const rule = t`Use 1 to 64 letters, digits, ".", "_" and "-", not beginning with a dot.`;
   throw new CommandFailure(EXIT.usage, t`"${name}" is not a valid conversation name. ${rule}`);
-}
-
-async function readAll(input: NodeJS.ReadStream): Promise<string> {
-  const parts: string[] = [];
-  input.setEncoding('utf8');
-  for await (const part of input) parts.push(String(part));
-  return parts.join('');
 }

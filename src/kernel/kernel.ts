@@ -1,7 +1,7 @@
 // Opens what exists before the first feature: the foundations, people, owners, questions, and the
 // registries that features contribute to.
 
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { redactedPicture } from '../agent/prepared.ts';
@@ -232,12 +232,11 @@ async function layFoundations(
 
 function nodeSelf(config: Config, { role = 'all' }: GatewayOptions): NodeSelf {
   const { gateway: _own, logging: _log, ...rest } = config;
-  const hash = createHash('sha256').update(JSON.stringify(rest)).digest('hex');
   return {
     name: `${hostname()}/${process.pid}`,
     role,
     version: programVersion(),
-    config: hash.slice(0, CONFIG_HASH_CHARS),
+    config: hash('sha256', JSON.stringify(rest)).slice(0, CONFIG_HASH_CHARS),
   };
 }
 

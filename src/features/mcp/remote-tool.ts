@@ -2,7 +2,7 @@
 // whether its results are untrusted (case X05); its description comes from the server, is bounded,
 // and is marked as such.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import { ToolError } from '../../kernel/message/errors.ts';
 import { neutralLines, verbatim } from '../../kernel/message/untrusted.ts';
@@ -70,9 +70,7 @@ export function createRemoteTools(
 }
 
 const fingerprintOf = (name: string, foreign: RemoteToolSpec) =>
-  createHash('sha256')
-    .update(JSON.stringify([name, foreign]))
-    .digest('hex');
+  hash('sha256', JSON.stringify([name, foreign]));
 
 function toolOf(deps: RemoteToolDeps, name: string, foreign: RemoteToolSpec): Tool<Input> {
   const { config, server } = deps;
@@ -166,8 +164,8 @@ const plainName = (server: string, tool: string) =>
   `mcp_${server}_${tool.replace(/[^A-Za-z0-9_-]/g, '_')}`;
 
 function hashed(name: string, server: string, tool: string): string {
-  const hash = createHash('sha256').update(`${server}\0${tool}`).digest('hex').slice(0, HASH_CHARS);
-  return `${name.slice(0, MAX_CHARS - HASH_CHARS - 1)}_${hash}`;
+  const short = hash('sha256', `${server}\0${tool}`).slice(0, HASH_CHARS);
+  return `${name.slice(0, MAX_CHARS - HASH_CHARS - 1)}_${short}`;
 }
 
 /** Whether a pattern of the configuration matches a tool; `*` stands for any text. */

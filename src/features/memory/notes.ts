@@ -1,7 +1,7 @@
 // Stores memory as Markdown files that a person can read and edit: memory/MEMORY.md for facts, and
 // notes by day and by session. rules/memory-notes.ts defines the format of the lines.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { lstat, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -59,7 +59,7 @@ const DAY_MS = 86_400_000;
 
 /** Stored among the extracts of conversations, so that reading it taints the conversation. */
 const UNTRUSTED_FILE = 'memory/sessions/SESSION_untrusted.md';
-const lineHash = (line: string) => createHash('sha256').update(line).digest('hex').slice(0, 32);
+const lineHash = (line: string) => hash('sha256', line).slice(0, 32);
 
 type ShownMemory = { readonly stamps: string; readonly text: string };
 

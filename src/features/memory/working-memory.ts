@@ -3,7 +3,7 @@
 // not contain it; `completed` after a reset, 15 turns without an update or an hour in which only
 // another conversation went on; `archived` once a reflection has used it.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { join } from 'node:path';
 import { partsOf } from '../../agent/rules/context-marks.ts';
 import { firstSeqOf, type SessionKey } from '../../kernel/message/ids.ts';
@@ -195,8 +195,8 @@ function turnsSince(history: readonly TranscriptEntry[], at: number): number {
 }
 
 function pathOf(notes: string, session: string): string {
-  const hash = createHash('sha256').update(session).digest('hex').slice(0, HASH_CHARS);
-  return `${notes}${SESSIONS_FOLDER}/SESSION_${hash}.md`;
+  const short = hash('sha256', session).slice(0, HASH_CHARS);
+  return `${notes}${SESSIONS_FOLDER}/SESSION_${short}.md`;
 }
 
 // Makes notes from recorded conversations, after the turn and without delaying it: working memory

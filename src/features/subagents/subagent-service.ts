@@ -1,7 +1,7 @@
 // Starts and ends subagents and notifies their parents. Every operation is idempotent: a start
 // repeated after a crash finds the subagent, an end counts once, and a notification has a fixed id.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { isTouched } from '../../agent/rules/context-marks.ts';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { Kernel } from '../../kernel/feature.ts';
@@ -307,10 +307,7 @@ export function idOf(
   { session, turnId }: Pick<ToolContext, 'session' | 'turnId'>,
 ): string {
   const what = id === undefined ? [turnId, label, plan] : [plan.kind, id];
-  const hash = createHash('sha256')
-    .update(JSON.stringify([session, ...what]))
-    .digest('hex');
-  return `h${hash.slice(0, ID_CHARS)}`;
+  return `h${hash('sha256', JSON.stringify([session, ...what])).slice(0, ID_CHARS)}`;
 }
 
 /** @throws SubagentError */

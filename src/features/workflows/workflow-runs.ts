@@ -1,7 +1,7 @@
 // Starts and ends runs of workflows. Every operation is idempotent: a repeated request is the same
 // run, an end counts once, and a report has a fixed id.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { MessageBus } from '../../kernel/bus/bus.ts';
 import type { Kernel } from '../../kernel/feature.ts';
 import { type MessageId, messageId, type SessionKey } from '../../kernel/message/ids.ts';
@@ -177,8 +177,7 @@ export const sessionOfHome = ({ home }: Pick<WorkflowStarter, 'home'>): SessionK
  * run.
  */
 function idOf({ key, workflow, input }: WorkflowStart): string {
-  const hash = createHash('sha256').update(JSON.stringify([key, workflow, input]));
-  return `w${hash.digest('hex').slice(0, ID_CHARS)}`;
+  return `w${hash('sha256', JSON.stringify([key, workflow, input])).slice(0, ID_CHARS)}`;
 }
 
 function endText({ workflow, status, result = '', id }: WorkflowRun): string {

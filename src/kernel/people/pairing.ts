@@ -1,7 +1,7 @@
 // Who was let in or blocked by the machine's user or an owner: one-time codes and approvals. Stored
 // apart from the configuration, so that a tap on a link never rewrites a person's file.
 
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import { listShape, number, rowShape, text } from '../../lib/json/json.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import { type AdmittedRole, joinRoles, type Role } from '../access/admission.ts';
@@ -168,5 +168,5 @@ export function randomCode(
   return letters.join('');
 }
 
-export const hashOf = (code: string) => createHash('sha256').update(code).digest('hex');
+export const hashOf = (code: string) => hash('sha256', code);
 export const equal = (a: string, b: string) => timingSafeEqual(Buffer.from(a), Buffer.from(b));

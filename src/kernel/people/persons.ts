@@ -1,7 +1,7 @@
 // People on all their channels: whose message it is, their role, and their stored record. Read from
 // memory at every message; written only when a person shows something new.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type ConfiguredGate, configuredRole, joinRoles, type Role } from '../access/admission.ts';
 import {
   isSameChat,
@@ -292,8 +292,8 @@ type GateOf = (channel: string, account?: AccountId) => ConfiguredGate;
  * The same for the same id, so that a repeat creates no second person; reveals nothing about it.
  */
 function newId(channel: string, ids: readonly UserId[]): PersonId {
-  const hash = createHash('sha256').update(personIdKey(channel, ids[0] ?? ''));
-  return personId(`p${hash.digest('hex').slice(0, ID_CHARS)}`);
+  const name = hash('sha256', personIdKey(channel, ids[0] ?? ''));
+  return personId(`p${name.slice(0, ID_CHARS)}`);
 }
 
 /** Channels unlinked from a person keep the limits that an owner set. */

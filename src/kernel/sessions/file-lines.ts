@@ -1,7 +1,7 @@
 // Lines of a file with their position, read in pieces: memory holds one line, other work runs
 // between two pieces, and an endless line is reported, not collected.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { closeSync, openSync, read, readSync } from 'node:fs';
 import { appendFile, open, readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
@@ -198,8 +198,8 @@ export const stemStart = (chat: SessionKey): string =>
 export function stemOf(key: SessionKey): string {
   const encoded = encodeKey(key);
   if (encoded.length <= MAX_STEM_BYTES) return encoded;
-  const hash = createHash('sha256').update(key).digest('hex').slice(0, HASH_CHARS);
-  return `${encoded.slice(0, MAX_STEM_BYTES - HASH_CHARS - 1)}~${hash}`;
+  const short = hash('sha256', key).slice(0, HASH_CHARS);
+  return `${encoded.slice(0, MAX_STEM_BYTES - HASH_CHARS - 1)}~${short}`;
 }
 
 // Repairs a session file after a crash or a bad disk, so that a damaged line never blocks a chat.

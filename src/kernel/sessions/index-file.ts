@@ -1,7 +1,7 @@
 // Indexes one session file: what was said in it, without what was undone, and with what was
 // restored in it. What was undone is removed from every file of the conversation.
 
-import { createHash, randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { lstatSync, readlinkSync, renameSync, statSync, symlinkSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -192,8 +192,8 @@ export function createNewestIndex(folder: string, log: Logger) {
 }
 
 function linkPath(root: string, stem: string): string {
-  const hash = createHash('sha256').update(stem).digest('hex');
-  return join(root, hash.slice(0, 2), hash.slice(2, 34));
+  const name = hash('sha256', stem);
+  return join(root, name.slice(0, 2), name.slice(2, 34));
 }
 
 /** A link that is there is replaced as a whole: another process may read or replace it too. */

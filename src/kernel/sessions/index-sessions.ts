@@ -1,7 +1,7 @@
 // Updates the full-text index from the session files: only what was appended since is read, in
 // bounded pieces, and entries of deleted or rewritten files are removed.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -270,8 +270,8 @@ export async function removeAllExtracts(workspace: string): Promise<void> {
 }
 
 function extractPath(name: SessionFileName): string {
-  const hash = createHash('sha256').update(formatName(name)).digest('hex').slice(0, HASH_CHARS);
-  return join(EXTRACT_FOLDER, `SESSION_${hash}.md`);
+  const short = hash('sha256', formatName(name)).slice(0, HASH_CHARS);
+  return join(EXTRACT_FOLDER, `SESSION_${short}.md`);
 }
 
 async function extract(file: StoredFile): Promise<string> {

@@ -1,7 +1,7 @@
 // The sender of a turn and their rights: combines the current verdict of admission, the medium of
 // the channel, and the configuration. The rules themselves are in kernel/access.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { TurnSettings } from '../../agent/agent.ts';
 import { isTouched } from '../../agent/rules/context-marks.ts';
 import { defined, flag, jsonRow, number, rowShape, text } from '../../lib/json/json.ts';
@@ -194,8 +194,8 @@ export function createTurnPersonOf(persons: Pick<Persons, 'author'>): TurnPerson
 function notesOf({ sender, chat }: InboundMessage, person: Person | undefined): string {
   if (person === undefined) {
     const { thread: _topic, ...whole } = chat;
-    const hash = createHash('sha256').update(sessionKeyOf(whole)).digest('hex');
-    return `${GROUPS_FOLDER}/g${hash.slice(0, NAME_CHARS)}/`;
+    const name = hash('sha256', sessionKeyOf(whole)).slice(0, NAME_CHARS);
+    return `${GROUPS_FOLDER}/g${name}/`;
   }
   if (sender.kind === 'person' && sender.verified === 'unverified') {
     return `${PEOPLE_FOLDER}/${person.id}-unverified/`;

@@ -4,7 +4,7 @@
 // what is recorded as untrusted; under others everything is untrusted except what is recorded as
 // written by the agent itself.
 
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash, hash, randomUUID } from 'node:crypto';
 import { createReadStream, type Stats } from 'node:fs';
 import { lstat, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -172,7 +172,7 @@ export function createProvenance(state: KeyValueStore, workspaceNow: () => strin
   };
 }
 
-const hashOf = (content: string | Uint8Array) => createHash('sha256').update(content).digest('hex');
+const hashOf = (content: string | Uint8Array) => hash('sha256', content);
 
 async function hashOfFile(path: string): Promise<string | undefined> {
   const hash = createHash('sha256');

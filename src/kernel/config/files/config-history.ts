@@ -1,7 +1,7 @@
 // Earlier versions of the configuration, so that a change can be undone: each version that was loaded
 // or saved, as a file of its own that only its user can read. They hold the secrets of that time.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemCode, textIfThere, writeAtomic } from '../../../lib/files/files.ts';
@@ -25,13 +25,12 @@ export async function keepVersion(home: Home): Promise<void> {
   const text = await textIfThere(home.config);
   if (text === undefined) return;
   const { mtimeMs } = await stat(home.config);
-  const hash = createHash('sha256').update(text).digest('hex').slice(0, 12);
-  const name = `${Math.floor(mtimeMs)}-${hash}.json`;
+  const end = `-${hash('sha256', text).slice(0, 12)}.json`;
   await mkdir(home.configHistory, { recursive: true, mode: FOLDER_MODE });
   const names = await versionNames(home);
   const newest = names[0];
-  if (newest?.endsWith(`-${hash}.json`) === true) return;
-  await writeAtomic(join(home.configHistory, name), text);
+  if (newest?.endsWith(end) === true) return;
+  await writeAtomic(join(home.configHistory, `${Math.floor(mtimeMs)}${end}`), text);
   for (const old of names.slice(MAX_VERSIONS - 1)) {
     await rm(join(home.configHistory, old), { force: true });
   }
