@@ -185,15 +185,12 @@ export function createPermits(initialSize: number) {
 
   function take(): Disposable {
     used += 1;
-    let held = true;
-    return {
-      [Symbol.dispose]() {
-        if (!held) return;
-        held = false;
-        used -= 1;
-        grantNext();
-      },
-    };
+    const permit = new DisposableStack();
+    permit.defer(() => {
+      used -= 1;
+      grantNext();
+    });
+    return permit;
   }
 
   return {

@@ -68,7 +68,7 @@ const toolbox = createToolbox({
     createCron(noSchedules()),
     createSpawn(noSubagents()),
     createSendEmail(),
-    createWorkflow(NO_WORKFLOWS),
+    createWorkflow(async () => NO_WORKFLOWS),
   ],
   settings: () => toolboxSettings(configSchema.parse({})),
   clock: systemClock,

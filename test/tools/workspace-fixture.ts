@@ -74,7 +74,7 @@ export function createToolSet(home: string) {
     createCron(noSchedules()),
     createSpawn(noSubagents()),
     createSendEmail(),
-    createWorkflow(NO_WORKFLOWS),
+    createWorkflow(async () => NO_WORKFLOWS),
   ];
   const tools: readonly Tool[] = [...own, ...contributed];
   return { workspace, clock, files, memory, media, reader, tools };

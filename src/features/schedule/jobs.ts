@@ -7,6 +7,7 @@ import { isSameChat, type Person, personChannelOf } from '../../kernel/access/pe
 import type { Rights } from '../../kernel/access/rights.ts';
 import type { EmbeddedStore } from '../../kernel/bus/store/store.ts';
 import { type ChatRef, chatRefOf, type PersonSender } from '../../kernel/message/message.ts';
+import { RecentMap } from '../../lib/async.ts';
 import { defined } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
 import { WorkflowError, workflowSession } from '../workflows/index.ts';
@@ -347,7 +348,7 @@ const MAX_KEPT = 200;
 
 /** Loads the cron parser with the first expression. */
 export function createNextSlot(): NextSlot {
-  const kept = new Map<string, Cron>();
+  const kept = new RecentMap<string, Cron>(MAX_KEPT);
 
   async function cronOf(expression: string, timeZone: string): Promise<Cron> {
     const key = `${timeZone} ${expression}`;
@@ -356,7 +357,6 @@ export function createNextSlot(): NextSlot {
     const { Cron: Expression } = await import('croner');
     const options = { timezone: timeZone, paused: true, mode: '5-part' } as const;
     const cron = new Expression(expression, { ...options, fixedTimeRule: 'no-wildcard' });
-    if (kept.size >= MAX_KEPT) kept.clear();
     kept.set(key, cron);
     return cron;
   }

@@ -8,6 +8,7 @@ import { type MessageId, messageId } from '../../kernel/message/ids.ts';
 import { createPermits } from '../../lib/async.ts';
 import { defined } from '../../lib/json/json.ts';
 import { t } from '../../lib/texts.ts';
+import { sleepOrWoken } from '../../lib/time/clock.ts';
 import { type JobRows, withRun } from './job-rows.ts';
 import type { NextSlot } from './jobs.ts';
 import {
@@ -311,16 +312,14 @@ export function createScheduler(deps: SchedulerDeps) {
     const begun = clock.now();
     const until = Math.min(begun + LONGEST_SLEEP_MS, ...dues);
     const known = revision();
-    const stop = new AbortController();
-    const whole = AbortSignal.any([signal, stop.signal]);
-    const stopped = change.promise.then(() => stop.abort());
+    let isChanged = false;
+    const woken = change.promise.then(() => {
+      isChanged = true;
+    });
     const isStill = () => clock.now() >= begun && clock.now() < until && revision() === known;
-    while (!whole.aborted && isStill()) {
-      const waitMs = Math.min(OUTSIDE_MS, until - clock.now());
-      await clock.sleep(waitMs, whole).catch(() => undefined);
+    while (!signal.aborted && !isChanged && isStill()) {
+      await sleepOrWoken(clock, Math.min(OUTSIDE_MS, until - clock.now()), woken, signal);
     }
-    change.resolve();
-    await stopped;
   }
 
   return { changed, run, ended: runEnded };

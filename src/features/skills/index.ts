@@ -9,6 +9,7 @@ import type { Home } from '../../kernel/config/files/home.ts';
 import { SHIPPED_SKILLS } from '../../kernel/config/files/home.ts';
 import { type Kernel, port } from '../../kernel/feature.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
+import { RecentMap } from '../../lib/async.ts';
 import { fileStamp, isOnPath } from '../../lib/files/files.ts';
 import { createGuardedFiles, type GuardedFiles } from '../../lib/files/guarded-files.ts';
 import { t } from '../../lib/texts.ts';
@@ -258,12 +259,13 @@ export function createNeedsCheck(
   clock: Pick<Clock, 'monotonic'>,
   platform: string = process.platform,
 ) {
-  const found = new Map<string, { readonly isThere: boolean; readonly at: number }>();
+  const found = new RecentMap<string, { readonly isThere: boolean; readonly at: number }>(
+    MAX_REMEMBERED,
+  );
 
   async function hasProgram(name: string): Promise<boolean> {
     const known = found.get(name);
     if (known !== undefined && clock.monotonic() - known.at < REMEMBERED_MS) return known.isThere;
-    if (found.size >= MAX_REMEMBERED) found.clear();
     const isThere = PLAIN_NAME.test(name) && (await isOnPath(name, env));
     found.set(name, { isThere, at: clock.monotonic() });
     return isThere;

@@ -23,13 +23,7 @@ export function install(kernel: Kernel): void {
   const work = readOnce(async () =>
     (await import('./work.ts')).openWork(kernel, (...ended) => jobEnded(...ended)),
   );
-  const tool = createWorkflow({
-    list: async () => (await work()).service.list(),
-    start: async (...asked) => (await work()).service.start(...asked),
-    runs: async (...asked) => (await work()).service.runs(...asked),
-    show: async (...asked) => (await work()).service.show(...asked),
-    cancel: async (...asked) => (await work()).service.cancel(...asked),
-  });
+  const tool = createWorkflow(async () => (await work()).service);
   add.tools(() => (isOffered(live.config.agents.workflows.enabled, models()) ? [tool] : []));
   add.command(
     ...commandsOf(WORKFLOW_COMMANDS, {

@@ -34,10 +34,12 @@ const input = z.object({
 });
 type Input = z.infer<typeof input>;
 
-export function createWorkflow(workflows: Workflows): Tool<Input> {
+/** `loaded`: loads the workflows with their first use. */
+export function createWorkflow(loaded: () => Promise<Workflows>): Tool<Input> {
   async function run(asked: Input, context: ToolContext): Promise<MarkedAnswer> {
     const { action, name } = asked;
     const asker = askerOf(context);
+    const workflows = await loaded();
     if (action === 'list') return own(await workflows.list(), 'There are no workflows.');
     if (action === 'runs') return own(await workflows.runs(asker), 'There are no runs.');
     if (name === undefined) throw new ToolError('invalid_arguments', `${action} needs a name`);

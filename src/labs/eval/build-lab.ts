@@ -116,7 +116,9 @@ function provideLab(kernel: Kernel, { models, spending, instead }: LabWish): voi
   const isAvailable = () => (isReplayed ? tools.exec.enabled : executor.isAvailable());
   const subagents = { ...NO_SUBAGENTS, isEnabled: () => isReplayed && agents.subagents.enabled };
   const workflows =
-    isReplayed && agents.workflows.enabled !== false ? [createWorkflow(NO_WORKFLOWS)] : [];
+    isReplayed && agents.workflows.enabled !== false
+      ? [createWorkflow(async () => NO_WORKFLOWS)]
+      : [];
   kernel.provide(MODELS, { current: () => models });
   add.modelGuard(budgetGuard(spending));
   kernel.provide(EXECUTOR, { ...executor, isAvailable });

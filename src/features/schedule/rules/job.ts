@@ -176,13 +176,9 @@ export function fired(
   const gated = job.when === undefined ? {} : { gate };
   const begun = { ...job, firedAt: now, running: message, ...gated };
   const moved = isAsked ? { ...begun, runAsked: undefined } : { ...begun, nextAt: next };
+  if (message === undefined) return finished({ ...moved, last: { at: now, how: 'done' } }, now);
   // After a crash the run may have ended before this is recorded.
-  if (message !== undefined && job.last?.run === message) {
-    return finished({ ...moved, running: undefined }, now);
-  }
-  return message === undefined
-    ? finished({ ...moved, last: { at: now, how: 'done' } }, now)
-    : moved;
+  return isOver ? finished({ ...moved, running: undefined }, now) : moved;
 }
 
 /** The row after the current run ended. `retryAt`: the next slot where it failed. */
