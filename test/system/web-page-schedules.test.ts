@@ -409,6 +409,12 @@ describeInChromium('schedules on the web page', () => {
     gate.resolve();
     await ended.locator('h2 >> text=sum').waitFor();
     await ended.locator('h3 >> text=Line 2').waitFor();
+    const icons = await (await fetch(`${gateway.address}/icons.svg`)).text();
+    for (const channel of ['subagent', 'workflow', 'cron']) {
+      expect(icons).toContain(`id="on-${channel}"`);
+    }
+    await page.goto(`${gateway.address}/#/sessions`);
+    await page.waitForSelector('.row .badge use[href$="#on-subagent"]', { state: 'attached' });
     expect(await page.evaluate('window.pwned')).toBeUndefined();
     expect(problems).toEqual([]);
     model.respond(echo);
