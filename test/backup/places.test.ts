@@ -14,6 +14,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { generateX25519Identity, identityToRecipient } from 'age-encryption';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -176,6 +177,19 @@ test.each(['/proc/x', '/proc/x/home.tar'])(
     await expect(written).rejects.toThrow('Name another place.');
   },
 );
+
+test('files that are written at once into new folders of a place are all there', async () => {
+  const places = Array.from({ length: 100 }, (_, at) => join(folder, `place-${at}`));
+  for (const to of places) {
+    const place = await openPlace(to, options());
+    const write = async (at: number) => {
+      for (let turns = 0; turns < at; turns += 1) await nextTurn();
+      await place.write(`chunks/${at}/file`, Buffer.of(1));
+    };
+    await Promise.all([0, 1, 2, 3].map(write));
+    expect(await Array.fromAsync(place.list('chunks'))).toHaveLength(4);
+  }
+});
 
 test('a wrong identity and a changed chunk are refused, and nothing is left in the home', async () => {
   const place = await openPlace(join(folder, 'place'), options());

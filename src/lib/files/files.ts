@@ -78,22 +78,19 @@ export function undefinedIfMissing(error: unknown): undefined {
  * mkdir of Node never ends on a file system without new folders, like /proc.
  */
 export async function makeFolder(path: string): Promise<void> {
+  const isThere = async () => (await stat(path).catch(undefinedIfMissing))?.isDirectory();
+  if (await isThere()) return;
+  if (dirname(path) !== path) await makeFolder(dirname(path));
   try {
     await mkdir(path, { mode: 0o700 });
   } catch (error) {
-    const isThere = async (at: string) => (await stat(at).catch(undefinedIfMissing))?.isDirectory();
-    if (systemCode(error) === 'EEXIST' && (await isThere(path))) return;
+    // Something else may have made it meanwhile.
+    if (systemCode(error) === 'EEXIST' && (await isThere())) return;
     if (systemCode(error) !== 'ENOENT') throw error;
-    if (await isThere(dirname(path))) {
-      const message = `EROFS: no folder can be created here, mkdir '${path}'`;
-      throw Object.assign(new Error(message, { cause: error }), {
-        code: 'EROFS',
-        path,
-        syscall: 'mkdir',
-      });
-    }
-    await makeFolder(dirname(path));
-    await makeFolder(path);
+    const message = `EROFS: no folder can be created here, mkdir '${path}'`;
+    throw Object.assign(new Error(message, { cause: error }), {
+      ...{ code: 'EROFS', path, syscall: 'mkdir' },
+    });
   }
 }
 
