@@ -168,7 +168,7 @@ export async function makeJobsRig(startsAt: string) {
     });
     const workflows = openWorkflowRows(rows, (text) => text);
     const service = createJobService({
-      ...{ jobs, next, bus, now: () => clock.now(), timeZone: () => ZONE },
+      ...{ jobs, next, bus, now: () => clock.now(), timeZone: () => ZONE, isOn: () => true },
       workflowsOf: (job) => runsOfJob(workflows, job),
       checkWorkflow: (typed) => edge.checkWorkflow(typed),
       changed: () => scheduler.changed(),

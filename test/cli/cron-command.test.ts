@@ -34,6 +34,14 @@ test('a job is made, listed with its next run in its zone, switched, asked to ru
   expect(await listed()).toEqual([]);
 });
 
+test('a job that waits because jobs are switched off says so', async () => {
+  await home.writeConfig({ version: 1, cron: { enabled: false } });
+  const made = await run('add', 'Celebrate', '--every', '1h');
+  expect(made.stderr).toContain('waits until cron.enabled is true');
+  await run('remove', made.stdout.trim());
+  await home.writeConfig({ version: 1 });
+});
+
 test('a job at the end of the last year that can be typed is made in every time zone', async () => {
   const at = ['--at', '9999-12-31 23:59', '--timezone', 'America/New_York'];
   const made = await run('add', 'Celebrate', ...at);

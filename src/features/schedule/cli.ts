@@ -153,6 +153,7 @@ async function withService<Result>(
       workflowsOf: (job) => runsOfJob(workflows, job),
       now: () => terminal.clock.now(),
       timeZone: () => config.sessions.timeZone,
+      isOn: () => config.cron.enabled,
       changed: () => undefined,
       async checkWorkflow(typed) {
         const { checkWorkflowOf } = await import('../workflows/open-workflows.ts');

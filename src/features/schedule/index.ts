@@ -52,8 +52,17 @@ export function install(kernel: Kernel): void {
   const timeZone = () => live.config.sessions.timeZone;
   const jobs = openJobRows(kernel.rows);
   const next = createNextSlot();
+  const isOn = () => live.config.cron.enabled;
   const service = createJobService({
-    ...{ jobs, bus, next, timeZone, now: () => clock.now(), changed: () => scheduler.changed() },
+    ...{
+      jobs,
+      bus,
+      next,
+      timeZone,
+      isOn,
+      now: () => clock.now(),
+      changed: () => scheduler.changed(),
+    },
     checkWorkflow: workflows?.check ?? workflowsAreOff,
     workflowsOf: workflows?.ofJob ?? (async () => []),
   });
@@ -75,7 +84,7 @@ export function install(kernel: Kernel): void {
   const scheduler: Scheduler = createScheduler({
     ...{ jobs, next, bus, clock, log, timeZone, start, tellOwner: owners.tell },
     revision: store.revision,
-    isOn: () => live.config.cron.enabled,
+    isOn,
     maxFailures: () => live.config.cron.maxFailures,
     tell: async (job, id, text) =>
       announcer.announce({ ...(await placeOf(job)), id, markdown: text, isForeign: false }),

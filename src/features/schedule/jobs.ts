@@ -60,6 +60,8 @@ type JobServiceDeps = {
   now(): number;
   /** IANA zone for people without one; empty: the machine's. */
   timeZone(): string;
+  /** cron.enabled */
+  isOn(): boolean;
   /** Called after a job was made or changed. */
   changed(): void;
   /**
@@ -89,7 +91,8 @@ export function createJobService(deps: JobServiceDeps) {
     const zone = zoneOf(job.schedule, zoneFor(asker));
     const slot = job.enabled && job.finishedAt === undefined ? job.nextAt : undefined;
     const idle = job.enabled ? 'never' : 'disabled';
-    const nextText = slot === undefined ? idle : slotText(slot, zone);
+    const waiting = deps.isOn() ? '' : t`, waits until cron.enabled is true`;
+    const nextText = slot === undefined ? idle : `${slotText(slot, zone)}${waiting}`;
     const last = job.last === undefined ? '' : t`; last ${job.last.how}`;
     const check = job.when === undefined ? '' : t` when ${gateText(job.when)}`;
     const line = t`${job.id} ${job.name}: ${scheduleText(job.schedule, zone)}${check}; next: ${nextText}${last}${checkedText(job, zone)}`;

@@ -65,7 +65,9 @@ const agentDefaults = z.strictObject({
     .default(0.7)
     .describe('How freely the model words its answers. 0: always the likeliest words.'),
   thinkingBudget: count(0, 128_000, 0).describe('Tokens for thinking. 0: off. /think changes it.'),
-  maxToolIterations: count(1, 200, 20).describe('Most model calls in one turn.'),
+  maxToolIterations: count(1, 200, 20).describe(
+    'Most rounds of tool use in one turn; the answer follows them.',
+  ),
   maxContextTokens: count(2048, 10_000_000, 128_000).describe(
     'Context window in tokens that is used, where the model has no smaller one.',
   ),
