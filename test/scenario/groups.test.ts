@@ -6,6 +6,7 @@ import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { echo } from '../support/llm-server.ts';
 import { startTelegramWorld } from '../support/telegram-world.ts';
 import { startWhatsAppWorld } from '../support/whatsapp-gateway.ts';
+import type { Contact } from '../support/whatsapp-server/contract.ts';
 
 const GROUP = -1_001_000_000_042;
 const OTHER = -1_001_000_000_043;
@@ -143,16 +144,17 @@ describe('a WhatsApp group', () => {
     expect(group.seenBy(dora)).toHaveLength(1);
     // Talk that was changed or deleted since, and a reaction, which shows the talk to nobody.
     const answer = group.seenBy(carl).at(-1)?.id ?? '';
-    const [code, hour] = [await group.says(dora, 'it is 1234'), await group.says(dora, 'at one')];
-    const changes: readonly proto.Message.IProtocolMessage[] = [
-      { type: 0, key: { id: code } },
-      { type: 14, key: { id: hour }, editedMessage: { conversation: 'at two' } },
+    const [code, hour] = [await group.says(carl, 'it is 1234'), await group.says(dora, 'at one')];
+    const changes: readonly (readonly [Contact, proto.Message.IProtocolMessage])[] = [
+      [dora, { type: 14, key: { id: hour }, editedMessage: { conversation: 'at two' } }],
+      [carl, { type: 0, key: { id: code } }],
     ];
-    for (const protocolMessage of changes)
-      await group.says(dora, '', { message: { protocolMessage } });
+    for (const [who, protocolMessage] of changes)
+      await group.says(who, '', { message: { protocolMessage } });
     const reactionMessage = { key: { id: answer }, text: '👍' };
     await group.says(carl, '', { message: { reactionMessage } });
-    await expect.poll(() => phone.queued).toBe(0);
+    await carl.writes('please say nonce-between');
+    await carl.sees(({ text }) => text.includes('nonce-between'));
     await group.says(carl, `@${phone.lid} please say nonce-then`, call);
     await expect.poll(() => seen('nonce-then'), { timeout: 30_000 }).toBe(true);
     const next = whatsApp.model.requests.at(-1)?.lastUserText ?? '';

@@ -90,6 +90,7 @@ export function createGroupIntake({ buffer, tellOwner }: GroupIntakeDeps) {
           const message = await buffer.withTalk(entry.message, earlier);
           const { afterwards } = item;
           return {
+            ...item,
             entry: { ...entry, message },
             async afterwards(show) {
               await afterwards?.(show);
@@ -139,8 +140,9 @@ export function createGroupBuffer(rows: OpenRows, clock: Clock) {
       earlier: readonly InboundMessage[],
     ): Promise<InboundMessage> {
       const { text, amends, reaction } = message;
-      // A command is executed, and a reaction noted: the model reads neither.
-      if (parseCommand(text) !== undefined || reaction !== undefined) return message;
+      // A command is executed, a reaction or deletion noted: the model reads none of them.
+      const isNoted = reaction !== undefined || amends?.kind === 'withdrawn';
+      if (parseCommand(text) !== undefined || isNoted) return message;
       const session = sessionKeyOf(message.chat);
       const ofSession = earlier.filter(({ chat }) => sessionKeyOf(chat) === session);
       const kept = recent(await talk.get(session));
