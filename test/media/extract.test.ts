@@ -382,6 +382,8 @@ describe('what cannot be read', () => {
     expect(await reason(new Uint8Array())).toBe('it is empty');
     expect(await reason(bytesOf('%PDF-1.7 nothing else'))).toContain('it is damaged');
     expect(await reason(docx([]))).toBe('this document has no text');
+    const long = `From: a\nDate: b\n${'X: y\n'.repeat(500)}\nhi`;
+    expect(await reason(bytesOf(long))).toContain('too many or nested too deep');
     const manifest = { 'META-INF/manifest.xml': '<manifest:encryption-data/>' };
     expect(await reason(odf('text', '', manifest))).toBe('it is protected by a password');
   });

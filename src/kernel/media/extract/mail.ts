@@ -12,7 +12,7 @@ import { headOf, oneLine, shortened, visibleText } from '../../../lib/text/cut.t
 import { t } from '../../../lib/texts.ts';
 import { DAMAGED, DocumentProblem, Sections } from './extract.ts';
 
-const TOO_LARGE = t`this mail is larger, or has more parts, than a mail that is read`;
+const TOO_LARGE = t`this mail is too large, or its parts are too many or nested too deep, to be read`;
 /** Mails in mails; deeper ones are only named. */
 const MAX_DEPTH = 3;
 const MAX_FIELD_CHARS = 2000;
