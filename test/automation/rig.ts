@@ -142,7 +142,7 @@ export async function makeJobsRig(startsAt: string) {
       ended: (...over) => scheduler.ended(...over),
     });
     const scheduler: Scheduler = createScheduler({
-      ...{ jobs, next, bus, clock, log, revision, timeZone: () => ZONE },
+      ...{ jobs, next, bus, clock, log, revision, zoneOf: async () => ZONE },
       ...{
         isOn: () => true,
         maxFailures: () => edge.maxFailures,

@@ -106,3 +106,21 @@ it('counts a wait from the request, also where the approval came minutes later',
   const late = Date.parse(`${day}T${time}Z`) - (requested + 180 * MINUTE_MS);
   expect(Math.abs(late), text).toBeLessThan(shiftMs / 2);
 });
+
+it('says once, in the time zone of the person, when a reminder was due, and only the button of Undo expires', async () => {
+  await world.restart();
+  telegram.say(OWNER, '/approvals normal');
+  await hears(/^Approvals: normal/);
+  telegram.say(OWNER, '/timezone Asia/Tokyo');
+  await hears(/^Your time zone is now Asia/);
+  telegram.say(OWNER, 'please remind me of the tea');
+  const { id, text } = await world.hears(OWNER, /^Reminder set/);
+  telegram.say(OWNER, '/cron add say in 2m: Turn the oven off');
+  const due = /next: (.+Asia\/Tokyo\))/.exec(await hears(/Turn the oven off/))?.[1];
+  await world.gateway.kill();
+  await using _later = await world.home.start(laterBy(70 * MINUTE_MS));
+  expect(await hears(/\bdue .*Turn the oven off$/s)).toBe(`due ${due}\n\nTurn the oven off`);
+  const receipt = () => world.bot(OWNER).find((each) => each.id === id);
+  await telegram.waitFor(() => !JSON.stringify(receipt()?.buttons ?? []).includes('Undo'));
+  expect(receipt()?.text).toBe(text);
+});

@@ -82,7 +82,9 @@ export function install(kernel: Kernel): void {
   });
   owners.keepNotes(announcer.keepNote);
   const scheduler: Scheduler = createScheduler({
-    ...{ jobs, next, bus, clock, log, timeZone, start, tellOwner: owners.tell },
+    ...{ jobs, next, bus, clock, log, start, tellOwner: owners.tell },
+    zoneOf: async (maker) =>
+      (maker.kind === 'person' && (await persons.author(maker))?.timeZone) || timeZone(),
     revision: store.revision,
     isOn,
     maxFailures: () => live.config.cron.maxFailures,

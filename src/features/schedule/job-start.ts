@@ -42,6 +42,7 @@ import {
   type JobEnding,
   type JobMaker,
   makerName,
+  nameAfter,
   readReport,
   runText,
 } from './rules/job.ts';
@@ -102,13 +103,14 @@ export function createJobStart(deps: JobStartDeps): (run: Run) => Promise<Starte
     if (looked.kind !== 'open') return looked;
     const { mark, found } = looked;
     if (job.kind === 'say') {
-      const late = due === undefined ? '' : t`(due ${due})\n\n`;
       const place = await deps.placeOf(job);
+      const named = place.title === nameAfter(job.text) ? '' : `${place.title}, `;
+      const title = due === undefined ? place.title : t`${named}due ${due}`;
       // Quiet hours cover what the person did not ask for: an operator's job may be for somebody
       // else.
       const isForMaker = job.maker.kind === 'person' || job.target.kind === 'last';
       const chosen = chosenAt !== undefined && isForMaker ? { chosenAt } : {};
-      const said = { ...place, id, markdown: late + job.text, ...chosen };
+      const said = { ...place, title, id, markdown: job.text, ...chosen };
       await announcer.announce({ ...said, isForeign: job.isTainted === true });
       return { kind: 'said', mark };
     }

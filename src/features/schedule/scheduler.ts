@@ -19,6 +19,7 @@ import {
   isUnmarked,
   type Job,
   type JobEnding,
+  type JobMaker,
   passedBy,
   retryMs,
   uncheckedAt,
@@ -55,8 +56,8 @@ type SchedulerDeps = Pick<Kernel, 'clock' | 'log'> & {
   readonly jobs: JobRows;
   readonly next: NextSlot;
   readonly bus: Pick<MessageBus, 'trace'>;
-  /** IANA zone for jobs without one; empty: the machine's. */
-  timeZone(): string;
+  /** IANA zone of the maker; empty: the machine's. */
+  zoneOf(maker: JobMaker): Promise<string>;
   maxFailures(): number;
   /** Whether jobs run; otherwise they wait. */
   isOn(): boolean;
@@ -85,7 +86,7 @@ const KEEP_FINISHED_MS = 86_400_000;
 export type Scheduler = ReturnType<typeof createScheduler>;
 
 export function createScheduler(deps: SchedulerDeps) {
-  const { jobs, next, bus, clock, log, timeZone, maxFailures, isOn, revision, start } = deps;
+  const { jobs, next, bus, clock, log, maxFailures, isOn, revision, start } = deps;
   const { tell, tellOwner } = deps;
   /**
    * Jobs that could not be started, with the end of their delay (epoch milliseconds); a restart
@@ -97,7 +98,7 @@ export function createScheduler(deps: SchedulerDeps) {
   const checking = new Map<string, Promise<void>>();
   const permits = createPermits(MAX_CHECKS);
   const waitsUntil = ({ id }: Job) => putOff.get(id)?.until ?? 0;
-  const zone = (job: Job) => zoneOf(job.schedule, timeZone());
+  const zone = async ({ schedule, maker }: Job) => zoneOf(schedule, await deps.zoneOf(maker));
   const changeJob = ({ id }: Job, step: (job: Job) => Job) =>
     jobs.all.change(id, (job) => job && step(job));
 
@@ -135,7 +136,7 @@ export function createScheduler(deps: SchedulerDeps) {
     if (after === undefined) return;
     log.info('job ended', { job: id, how, failures: after.failures });
     await remember(job, run, how, detail);
-    const text = await troubleText(job, after, { now, zone: zone(job), next });
+    const text = await troubleText(job, after, { now, zone: await zone(job), next });
     if (text !== undefined) await tell(after, `${run}/trouble`, text);
   }
 
@@ -211,7 +212,7 @@ export function createScheduler(deps: SchedulerDeps) {
     if (await isUnderWay(job)) return skip(job, isAsked, after);
     const id = messageId(`cron/${job.id}/${isAsked ? 'asked-' : ''}${slot}`);
     const isLate = !isAsked && isLateRun(slot, now);
-    const due = isLate ? { due: slotText(slot, zone(job)) } : {};
+    const due = isLate ? { due: slotText(slot, await zone(job)) } : {};
     const chosen = isAsked || hasChosenTimes(job.schedule) ? { chosenAt: slot } : {};
     const started = await begin({ job, id, ...due, ...chosen, isAsked, signal });
     if (started.kind === 'nobody') return switchOff(job, started.reason);
@@ -261,7 +262,7 @@ export function createScheduler(deps: SchedulerDeps) {
     const again =
       changed.nextAt === undefined
         ? ''
-        : t` It is checked again ${slotText(changed.nextAt, zone(job))}.`;
+        : t` It is checked again ${slotText(changed.nextAt, await zone(job))}.`;
     await tell(
       changed,
       `${id}/check`,

@@ -320,7 +320,7 @@ export type Choice = {
 export type QuestionHandler = {
   /** Executes the choice. */
   answer(asked: Asked, choice: Choice): Promise<Answered>;
-  /** The question expired. Returns the text for the person if it is more than that. */
+  /** The question expired. Returns the text for the person if it is more than that; '': none. */
   expired?(asked: Asked): Promise<Answered | undefined> | Promise<void>;
   /** Whether what asked it still goes on; otherwise the text below it, which closes it. */
   settled?(asked: Asked): Promise<string | undefined>;

@@ -238,9 +238,10 @@ export function createQuestions(deps: QuestionsDeps) {
 
   async function expire(open: OpenQuestion) {
     const { handler, asked } = handlerOf(open);
-    const told = (await handler?.expired?.(asked)) ?? '';
+    const told = (await handler?.expired?.(asked)) ?? { words: '' };
     const { words, next: _next, ...ending } = typeof told === 'string' ? { words: told } : told;
-    await close(open, { outcome: EXPIRED, ...ending, shown: words || NOBODY, said: words });
+    const shown = told === '' ? '' : words || NOBODY;
+    await close(open, { outcome: EXPIRED, ...ending, shown, said: words });
     log.info('question expired', { question: open.id });
   }
 

@@ -45,4 +45,6 @@ export function createUndo({
 /** Handles the press. `takeBack`: false if there is nothing left to undo. */
 export const undoHandler = (takeBack: (id: string) => Promise<boolean>): QuestionHandler => ({
   answer: async ({ rest }) => ((await takeBack(rest)) ? t`Undone.` : t`It is gone already.`),
+  // The receipt stays as it is; only its button goes.
+  expired: async () => '',
 });
