@@ -205,8 +205,12 @@ export class Link {
   #onLogin(): void {
     const { account } = this.#deps.vault;
     const attempt = this.login.current;
-    if (this.socket !== undefined) this.#settleLogin();
-    else if (attempt !== undefined) {
+    if (this.socket !== undefined) {
+      const number = account?.number ?? '';
+      const isOther = attempt?.phoneNumber !== undefined && attempt.phoneNumber !== number;
+      if (isOther) attempt.show({ kind: 'progress', text: linkedAlready(number) });
+      this.#settleLogin();
+    } else if (attempt !== undefined) {
       this.#endings.askedAnew();
       const goal = account === undefined ? '' : ` as +${account.number}`;
       attempt.show({ kind: 'progress', text: t`Connecting to WhatsApp${goal}.` });
@@ -219,6 +223,9 @@ export class Link {
     this.login.current?.show({ kind: 'done', account });
   }
 }
+
+const linkedAlready = (number: string) =>
+  t`+${number} is linked already. To link another number, remove this device on that phone first.`;
 
 // Carries out the decision about a connection that ended: credentials are rolled back, set aside or
 // cleaned, the owner gets a notice, and the wait before the next connection is chosen.

@@ -129,6 +129,9 @@ describe('linking', () => {
     await bench.linked();
     const { made } = bench.sockets;
     expect(await bench.begin().end).toEqual({ kind: 'done', account: account(bench) });
+    const other = bench.begin({ phoneNumber: '4915199999999' });
+    await other.first((step) => step.kind === 'progress' && step.text.includes('linked already'));
+    expect(await other.end).toEqual({ kind: 'done', account: account(bench) });
     expect(bench.sockets.made).toBe(made);
     expect(bench.phone.isOnline).toBe(true);
   });
