@@ -9,7 +9,7 @@ import type { TurnId } from '../kernel/message/ids.ts';
 import type { Payer } from '../kernel/message/message.ts';
 import type { Drift, SharedCall } from '../kernel/message/transcript.ts';
 import { defined } from '../lib/json/json.ts';
-import { type Clock, following } from '../lib/time/clock.ts';
+import { type Clock, following, onAbort } from '../lib/time/clock.ts';
 import type { CallMeter, ModelEvent, ModelHandle, ModelRegistry } from '../providers/provider.ts';
 import {
   type PlannedCall,
@@ -133,8 +133,7 @@ export async function* untilAborted<T>(
   signal.throwIfAborted();
   const iterator = source[Symbol.asyncIterator]();
   const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const onAbort = () => reject(signal.reason);
-  signal.addEventListener('abort', onAbort, { once: true });
+  using _aborting = onAbort(signal, () => reject(signal.reason));
   let isOver = false;
   try {
     for (;;) {
@@ -144,7 +143,6 @@ export async function* untilAborted<T>(
       yield next.value;
     }
   } finally {
-    signal.removeEventListener('abort', onAbort);
     // Not awaited: a source that ignores the signal would delay the turn.
     if (!isOver) iterator.return?.().catch(() => undefined);
   }

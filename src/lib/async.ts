@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import type { Logger } from './logger.ts';
-import { backoffMs, type Clock, following } from './time/clock.ts';
+import { backoffMs, type Clock, following, onAbort, orAborted } from './time/clock.ts';
 
 export type Lanes = ReturnType<typeof createLanes>;
 
@@ -353,15 +353,9 @@ export function createChange() {
     },
     /** Resolves at the next change. @throws the signal's reason */
     next(signal: AbortSignal): Promise<void> {
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
-      const onAbort = () => reject(signal.reason);
-      if (signal.aborted) onAbort();
-      signal.addEventListener('abort', onAbort, { once: true });
+      const { promise, resolve } = Promise.withResolvers<void>();
       waiting.add(resolve);
-      return promise.finally(() => {
-        waiting.delete(resolve);
-        signal.removeEventListener('abort', onAbort);
-      });
+      return orAborted(promise, signal).finally(() => waiting.delete(resolve));
     },
   };
 }
@@ -384,18 +378,14 @@ export async function within<T>(
   const ending = following(signal);
   const ended = Promise.withResolvers<never>();
   ended.promise.catch(() => undefined);
-  const end = () => ended.reject(late());
-  ending.signal.addEventListener('abort', end, { once: true });
-  if (ending.signal.aborted) end();
-  const timer = clock.timer(ms, () => ending.abort());
+  using _ending = onAbort(ending.signal, () => ended.reject(late()));
+  using _timer = clock.timer(ms, () => ending.abort());
   try {
     const result = work(ending.signal);
     // After the deadline a result is ignored.
     result.catch(() => undefined);
     return await Promise.race([result, ended.promise]);
   } finally {
-    timer[Symbol.dispose]();
-    ending.signal.removeEventListener('abort', end);
     ending.abort();
   }
 }

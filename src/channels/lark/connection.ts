@@ -15,7 +15,7 @@ import { textOf } from '../../lib/json/json.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { watchConnections } from '../../lib/net/proxies.ts';
 import { t } from '../../lib/texts.ts';
-import { backoffMs } from '../../lib/time/clock.ts';
+import { backoffMs, onAbort } from '../../lib/time/clock.ts';
 import type { ChannelHost, ShowOutcome } from '../channel.ts';
 import {
   agentFor,
@@ -110,9 +110,8 @@ async function watch(
 ): Promise<void> {
   const ended = new AbortController();
   const stop = () => ended.abort();
-  signal.addEventListener('abort', stop, { once: true });
+  using _stopping = onAbort(signal, stop);
   void connection.closed.then(stop);
-  if (signal.aborted) stop();
   let [read, written, unanswered] = [-1, 0, 0];
   while (!ended.signal.aborted) {
     const [nowRead, nowWritten] = [connection.bytesRead(), connection.bytesWritten()];
@@ -124,7 +123,6 @@ async function watch(
     [read, written] = [nowRead, nowWritten];
     await host.clock.sleep(WATCH_MS, ended.signal).catch(() => undefined);
   }
-  signal.removeEventListener('abort', stop);
 }
 
 function stopWhereLasting(host: ChannelHost, failure: unknown): void {
@@ -216,21 +214,16 @@ async function openConnection(
     socket?.destroy();
     agent.destroy();
   };
-  const onAbort = () => opening.reject(failed(t`given up`));
-  signal.addEventListener('abort', onAbort, { once: true });
-  const deadline = clock.timer(OPEN_DEADLINE_MS, () =>
+  using _aborting = onAbort(signal, () => opening.reject(failed(t`given up`)));
+  using _deadline = clock.timer(OPEN_DEADLINE_MS, () =>
     opening.reject(failed(t`no answer in time`)),
   );
   try {
-    if (signal.aborted) onAbort();
-    else await client.start({ eventDispatcher: dispatcher });
+    if (!signal.aborted) await client.start({ eventDispatcher: dispatcher });
     await opening.promise;
   } catch (error) {
     close();
     throw error;
-  } finally {
-    deadline[Symbol.dispose]();
-    signal.removeEventListener('abort', onAbort);
   }
   return {
     /** Resolves when the connection is closed. */

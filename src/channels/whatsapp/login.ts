@@ -4,6 +4,7 @@
 import type { WASocket } from '@whiskeysockets/baileys';
 import type { Logger } from '../../lib/logger.ts';
 import { t } from '../../lib/texts.ts';
+import { onAbort } from '../../lib/time/clock.ts';
 import type { LoginOptions, LoginStep } from '../channel.ts';
 import type { ConnectionEvents } from './connection.ts';
 import { TRY_AGAIN } from './rules/endings.ts';
@@ -32,15 +33,13 @@ export function createLoginService(deps: {
     const earlier = newest;
     newest = attempt;
     giveUp(earlier, t`another login was started`);
-    const onAbort = () => giveUp(attempt, t`the login was cancelled`);
-    signal.addEventListener('abort', onAbort, { once: true });
+    const cancel = () => giveUp(attempt, t`the login was cancelled`);
+    using _cancelling = onAbort(signal, cancel);
     try {
-      if (signal.aborted) onAbort();
-      else deps.onChange();
+      if (!signal.aborted) deps.onChange();
       yield* attempt.steps();
     } finally {
-      signal.removeEventListener('abort', onAbort);
-      onAbort();
+      cancel();
       await attempt.ended();
     }
   }

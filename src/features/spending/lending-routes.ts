@@ -10,6 +10,7 @@ import type { CallEnd, PlannedCall, SpendingGuard } from '../../agent/agent.ts';
 import { Refusal, type RouteHandlers, type RouteRequest, valid } from '../../kernel/http-routes.ts';
 import { accountId, channelName, chatId, threadId } from '../../kernel/message/ids.ts';
 import { t } from '../../lib/texts.ts';
+import { onAbort } from '../../lib/time/clock.ts';
 
 /** The response to the other process. */
 export const lentAnswer = z.discriminatedUnion('kind', [
@@ -132,8 +133,7 @@ async function* lent(
   const { outputTokens } = reserved;
   const atWorst = () => resolve({ kind: 'finished', answerTokens: outputTokens });
   open.set(id, resolve);
-  signal.addEventListener('abort', atWorst, { once: true });
-  if (signal.aborted) atWorst();
+  onAbort(signal, atWorst);
   try {
     yield { kind: 'reserved', id, outputTokens };
     await over;

@@ -2,7 +2,7 @@
 // claim, wakes at the next due time and ends only when nothing is running. A claim commits together
 // with what woke the loop, so it needs no fsync of its own.
 
-import type { Clock } from '../../lib/time/clock.ts';
+import { type Clock, onAbort } from '../../lib/time/clock.ts';
 import type { Settlement } from '../message/delivery.ts';
 import { shortageOf } from '../message/errors.ts';
 import { type AccountName, accountName } from '../message/ids.ts';
@@ -52,15 +52,9 @@ export function createClaimLoop<T>(options: ClaimLoopOptions<T>) {
    * Runs until the signal aborts or the store fails, which rejects; then waits for running work.
    */
   async function run(signal: AbortSignal): Promise<void> {
-    const onAbort = () => stop(options.stopGraceMs);
-    signal.addEventListener('abort', onAbort);
-    if (signal.aborted) onAbort();
+    using _stopping = onAbort(signal, () => stop(options.stopGraceMs));
     wake();
-    try {
-      await over.promise;
-    } finally {
-      signal.removeEventListener('abort', onAbort);
-    }
+    await over.promise;
     if (failure !== undefined) throw failure;
   }
 

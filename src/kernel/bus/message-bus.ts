@@ -3,7 +3,7 @@
 
 import { inTime } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
+import { type Clock, onAbort } from '../../lib/time/clock.ts';
 import { type AccountName, accountName, type TurnId } from '../message/ids.ts';
 import { type LiveUpdate, type OutboundMessage, sessionOf } from '../message/message.ts';
 import type { Telemetry } from '../observe/telemetry.ts';
@@ -236,8 +236,7 @@ class Mailbox {
     shown: (update: LiveUpdate) => LiveUpdate,
     onEnd: () => void,
   ): AsyncGenerator<LiveUpdate, void, void> {
-    const onAbort = () => this.#arrived.resolve();
-    signal.addEventListener('abort', onAbort);
+    using _ending = onAbort(signal, () => this.#arrived.resolve());
     try {
       while (!signal.aborted) {
         const [update] = this.#newest.values();
@@ -250,7 +249,6 @@ class Mailbox {
         }
       }
     } finally {
-      signal.removeEventListener('abort', onAbort);
       onEnd();
     }
   }

@@ -4,7 +4,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { createBusyGauge } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
-import type { Clock } from '../../lib/time/clock.ts';
+import { type Clock, orAborted } from '../../lib/time/clock.ts';
 import { retryDelayMs } from '../message/delivery.ts';
 import { shortageOf } from '../message/errors.ts';
 import { answerIdOf, type MessageId, type SessionKey, turnIdOf } from '../message/ids.ts';
@@ -377,20 +377,12 @@ export function createRunningTurn(claim: ClaimedTurn, store: BusStore) {
       return [];
     },
 
-    arrival(signal: AbortSignal): Promise<void> {
-      return new Promise((resolve, reject) => {
-        if (signal.aborted) return reject(signal.reason);
-        if (hasFollower) return resolve();
-        const settle = (end: () => void) => {
-          waiting.delete(wake);
-          signal.removeEventListener('abort', onAbort);
-          end();
-        };
-        const wake = () => settle(resolve);
-        const onAbort = () => settle(() => reject(signal.reason));
-        waiting.add(wake);
-        signal.addEventListener('abort', onAbort, { once: true });
-      });
+    async arrival(signal: AbortSignal): Promise<void> {
+      signal.throwIfAborted();
+      if (hasFollower) return;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      waiting.add(resolve);
+      await orAborted(promise, signal).finally(() => waiting.delete(resolve));
     },
   };
   return turn;

@@ -14,6 +14,7 @@ import { lentAnswer } from '../../features/spending/lending-routes.ts';
 import { amountOf, NOTHING, plus, worstCase } from '../../features/spending/rules/spending.ts';
 import { tellGateway } from '../../kernel/home-state.ts';
 import { NanobotError } from '../../kernel/message/errors.ts';
+import { onAbort } from '../../lib/time/clock.ts';
 import { type ConfiguredPrice, priceOf } from '../../providers/rules/model-names.ts';
 import type { EvalCost } from './rules/result.ts';
 
@@ -130,8 +131,7 @@ export class LentSpending implements SpendingGuard, AsyncDisposable {
 
   async reserve(call: PlannedCall, signal: AbortSignal): Promise<Reservation | Refusal> {
     const connection = new AbortController();
-    const leave = () => connection.abort(signal.reason);
-    signal.addEventListener('abort', leave, { once: true });
+    using _leaving = onAbort(signal, () => connection.abort(signal.reason));
     try {
       const said = await this.#asked(call, connection.signal);
       if (said.kind === 'refused') {
@@ -142,8 +142,6 @@ export class LentSpending implements SpendingGuard, AsyncDisposable {
     } catch {
       signal.throwIfAborted();
       return { kind: 'refused', text: GONE };
-    } finally {
-      signal.removeEventListener('abort', leave);
     }
   }
 

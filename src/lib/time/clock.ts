@@ -106,21 +106,23 @@ export function following(...signals: readonly AbortSignal[]) {
 
 export type Following = ReturnType<typeof following>;
 
+/** Calls it when the signal aborts, at once if it has; not any more once it is disposed. */
+export function onAbort(signal: AbortSignal, call: () => void): Disposable {
+  if (signal.aborted) call();
+  else signal.addEventListener('abort', call, { once: true });
+  return { [Symbol.dispose]: () => signal.removeEventListener('abort', call) };
+}
+
 /** Resolves when the signal aborts, at once if it has. */
 export function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
+  return new Promise((resolve) => void onAbort(signal, resolve));
 }
 
 /** The work's outcome; rejects with the signal's reason when that aborts first. */
 export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason);
-    if (signal.aborted) return onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+    const aborting = onAbort(signal, () => reject(signal.reason));
+    work.then(resolve, reject).finally(() => aborting[Symbol.dispose]());
   });
 }
 

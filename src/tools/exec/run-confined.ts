@@ -11,7 +11,7 @@ import type { Environment } from '../../kernel/config/environment.ts';
 import { inTime } from '../../lib/async.ts';
 import { isOver, killGroup, signalProcess, spawnGroup } from '../../lib/process-group.ts';
 import { HeadAndTail, type Kept } from '../../lib/text/cut.ts';
-import type { Clock } from '../../lib/time/clock.ts';
+import { type Clock, onAbort } from '../../lib/time/clock.ts';
 import type { Argv, Confinement, ExecLimits, Sandbox } from './sandbox.ts';
 
 const PAGE_BYTES = 4096;
@@ -269,30 +269,22 @@ async function supervised(
 ): Promise<RunEnding> {
   const { limits } = run;
   const early = Promise.withResolvers<RunEnding>();
-  const onStop = () => {
+  using _stopping = onAbort(signal, () => {
     // At once: the gateway may be about to exit.
     end();
     early.resolve({ kind: 'stopped' });
-  };
-  if (signal.aborted) onStop();
-  else signal.addEventListener('abort', onStop, { once: true });
-  const deadline = clock.timer(limits.timeoutMs, () => early.resolve({ kind: 'timeout' }));
-  const watch = watched(child, run, clock, (what) => {
+  });
+  using _deadline = clock.timer(limits.timeoutMs, () => early.resolve({ kind: 'timeout' }));
+  using _watch = watched(child, run, clock, (what) => {
     end();
     early.resolve({ kind: 'over', what });
   });
-  try {
-    const first = await Promise.race([natural, early.promise]);
-    if (first.kind === 'timeout') await askToEnd(child, natural, clock, isRemote);
-    if (!isOver(child)) end();
-    const lastResort = clock.timer(LAST_RESORT_MS, () => killGroup(child));
-    await natural.finally(() => lastResort[Symbol.dispose]());
-    return first;
-  } finally {
-    signal.removeEventListener('abort', onStop);
-    deadline[Symbol.dispose]();
-    watch[Symbol.dispose]();
-  }
+  const first = await Promise.race([natural, early.promise]);
+  if (first.kind === 'timeout') await askToEnd(child, natural, clock, isRemote);
+  if (!isOver(child)) end();
+  using _lastResort = clock.timer(LAST_RESORT_MS, () => killGroup(child));
+  await natural;
+  return first;
 }
 
 /** Calls `over` at most once. */

@@ -8,7 +8,7 @@ import { dirname, extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { syncFolder } from '../../../lib/files/files.ts';
 import type { Logger } from '../../../lib/logger.ts';
-import type { Clock } from '../../../lib/time/clock.ts';
+import { type Clock, onAbort } from '../../../lib/time/clock.ts';
 import {
   damageMark,
   isDatabaseError,
@@ -43,8 +43,7 @@ export async function copyDatabase(
     resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
   });
   const { promise, resolve, reject } = Promise.withResolvers<CopyReport>();
-  const stop = () => reject(signal?.reason);
-  signal?.addEventListener('abort', stop, { once: true });
+  using _stopping = signal && onAbort(signal, () => reject(signal.reason));
   worker.once('message', resolve);
   worker.once('error', reject);
   worker.once('exit', () => reject(new Error('the copying thread ended early')));
@@ -57,7 +56,6 @@ export async function copyDatabase(
     await rm(to, { force: true });
     throw isDatabaseError(error) ? storeErrorOf(error, path) : error;
   } finally {
-    signal?.removeEventListener('abort', stop);
     await worker.terminate();
   }
 }

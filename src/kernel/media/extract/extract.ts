@@ -7,7 +7,7 @@ import type { ReaderMemory } from '../../../lib/async.ts';
 import { systemCode } from '../../../lib/files/files.ts';
 import { headOf } from '../../../lib/text/cut.ts';
 import { t } from '../../../lib/texts.ts';
-import type { Clock } from '../../../lib/time/clock.ts';
+import { type Clock, onAbort } from '../../../lib/time/clock.ts';
 import type { DocumentReading, DocumentSection } from '../media.ts';
 
 const DEADLINE_MS = 20_000;
@@ -50,12 +50,11 @@ export async function extract(
   worker.stderr.resume();
   const { promise, resolve, reject } = Promise.withResolvers<DocumentReading>();
   const unreadable = (reason: string) => resolve({ kind: 'unreadable', reason });
-  const stop = () => reject(signal.reason);
-  signal.addEventListener('abort', stop, { once: true });
+  using _stopping = onAbort(signal, () => reject(signal.reason));
   worker.once('message', resolve);
   worker.on('error', (error) => unreadable(isOutOfMemory(error) ? tooLarge : DAMAGED));
   worker.once('exit', () => unreadable(DAMAGED));
-  const deadline = clock.timer(DEADLINE_MS, () => unreadable(TOO_SLOW));
+  using _deadline = clock.timer(DEADLINE_MS, () => unreadable(TOO_SLOW));
   const looking = setInterval(() => {
     if (memory.isUsedUp()) unreadable(tooLarge);
     void memoryOf(worker).then((bytes) => {
@@ -69,8 +68,6 @@ export async function extract(
     return await promise;
   } finally {
     clearInterval(looking);
-    deadline[Symbol.dispose]();
-    signal.removeEventListener('abort', stop);
     await worker.terminate();
   }
 }
