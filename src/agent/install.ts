@@ -190,7 +190,7 @@ export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
       const opened = await withMode(deps, await open(input, context));
       using ending = following(signal);
       const { time, limits } = opened;
-      const deadline = time.limit(limits.maxMs, () => ending.abort(new TurnTimeUp()));
+      using _deadline = time.limit(limits.maxMs, () => ending.abort(new TurnTimeUp()));
       const turn = { ...opened, signal: ending.signal };
       try {
         let state: TurnState = TURN_START;
@@ -198,7 +198,6 @@ export function createAgent(deps: AgentDeps): Agent & AsyncDisposable {
         compactAfter(turn);
         return state.outcome;
       } finally {
-        deadline[Symbol.dispose]();
         outdated(input.session);
       }
     },

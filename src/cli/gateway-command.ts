@@ -66,7 +66,7 @@ export async function runGateway(terminal: Terminal, options: ForegroundOptions)
     if (!isLogged)
       terminal.note(t`Stopping; waiting for running answers. Press Ctrl+C again to stop now.`);
   };
-  const gateway = await boot(opened.loaded, {
+  await using gateway = await boot(opened.loaded, {
     home,
     env,
     channels: options.channels,
@@ -85,7 +85,6 @@ export async function runGateway(terminal: Terminal, options: ForegroundOptions)
     });
   } finally {
     service?.[Symbol.dispose]();
-    await gateway[Symbol.asyncDispose]();
   }
 }
 
@@ -178,23 +177,19 @@ async function tryGateway(terminal: Terminal): Promise<void> {
   await store[Symbol.asyncDispose]();
   const stored = countHome(home);
   const trialChat = `trial-${process.pid}`;
-  const gateway = await boot(loaded, {
+  await using gateway = await boot(loaded, {
     ...{ home, env, channels: [], http: false, trialChat },
     foreground: terminal.note,
   });
   const done = new AbortController();
   const whole = AbortSignal.any([done.signal, AbortSignal.timeout(TRIAL_MS)]);
-  try {
-    const counts = countHome(home);
-    const run = gateway.run(whole);
-    const answered = answerIn(gateway, trialChat, whole);
-    await Promise.race([answered, run]).finally(() => done.abort());
-    await run;
-    if (!(await answered)) throw new CommandFailure(EXIT.failure, t`the gateway did not answer`);
-    terminal.print(JSON.stringify({ version: programVersion(), stored, counts }));
-  } finally {
-    await gateway[Symbol.asyncDispose]();
-  }
+  const counts = countHome(home);
+  const run = gateway.run(whole);
+  const answered = answerIn(gateway, trialChat, whole);
+  await Promise.race([answered, run]).finally(() => done.abort());
+  await run;
+  if (!(await answered)) throw new CommandFailure(EXIT.failure, t`the gateway did not answer`);
+  terminal.print(JSON.stringify({ version: programVersion(), stored, counts }));
 }
 
 async function answerIn({ terminal }: Gateway, chat: string, signal: AbortSignal) {

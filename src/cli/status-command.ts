@@ -97,19 +97,16 @@ async function storedCounts({ home, clock }: Terminal, config: Config) {
     throw error;
   });
   if (typeof store === 'string') return { ...NOTHING_COUNTED, database: store };
-  try {
-    const { pending, running, outboundQueued, dead, unknown } = await store.stats();
-    const [stored] = await storedDays(store.scope(SPENDING_SCOPE), today);
-    const total = stored?.rows.find(({ key }) => key === TOTAL);
-    return {
-      /** Why it is not reachable. */
-      database: undefined,
-      messages: { pending, running, outboundQueued, dead, unknown },
-      spentToday: total === undefined ? t`nothing spent` : spentText(total, config),
-    };
-  } finally {
-    await store[Symbol.asyncDispose]();
-  }
+  await using _opened = store;
+  const { pending, running, outboundQueued, dead, unknown } = await store.stats();
+  const [stored] = await storedDays(store.scope(SPENDING_SCOPE), today);
+  const total = stored?.rows.find(({ key }) => key === TOTAL);
+  return {
+    /** Why it is not reachable. */
+    database: undefined,
+    messages: { pending, running, outboundQueued, dead, unknown },
+    spentToday: total === undefined ? t`nothing spent` : spentText(total, config),
+  };
 }
 
 const spentText = (total: StoredLedger, { limits }: Config) =>

@@ -116,12 +116,8 @@ export async function withOpenState<Result>(
   clock: Clock,
   work: (state: OpenedState) => Promise<Result>,
 ): Promise<Result> {
-  const state = await openState(home, clock);
-  try {
-    return await work(state);
-  } finally {
-    await state[Symbol.asyncDispose]();
-  }
+  await using state = await openState(home, clock);
+  return await work(state);
 }
 
 type StoreOptions = Omit<EmbeddedStoreOptions, 'path'> & {

@@ -393,10 +393,6 @@ export async function within<T>(
 /** The answer, or `late` after this many milliseconds. @throws what the call throws in time */
 export async function inTime<T>(clock: Clock, ms: number, answer: Promise<T>): Promise<T | 'late'> {
   const { promise, resolve } = Promise.withResolvers<'late'>();
-  const timer = clock.timer(ms, () => resolve('late'));
-  try {
-    return await Promise.race([answer, promise]);
-  } finally {
-    timer[Symbol.dispose]();
-  }
+  using _timer = clock.timer(ms, () => resolve('late'));
+  return await Promise.race([answer, promise]);
 }

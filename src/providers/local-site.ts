@@ -449,7 +449,7 @@ async function tryOnce(
   { server, model, meter, enter }: Loading,
   signal: AbortSignal,
 ): Promise<LocalAnswer | undefined> {
-  const place = await enter();
+  using place = await enter();
   let attempt: MeteredTry | undefined;
   let answer: LocalAnswer | undefined;
   try {
@@ -459,7 +459,6 @@ async function tryOnce(
     return answer;
   } finally {
     attempt?.end(endOf(answer));
-    place[Symbol.dispose]();
   }
 }
 

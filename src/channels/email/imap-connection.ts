@@ -247,7 +247,7 @@ export class ImapConnection implements AsyncDisposable {
 
   async #within<T>(ms: number, doing: string, work: Promise<T>): Promise<T> {
     const late = Promise.withResolvers<never>();
-    const deadline = this.#clock.timer(ms, () => {
+    using _deadline = this.#clock.timer(ms, () => {
       late.reject(serverFault(t`${doing}: no answer within ${ms / 1000} s`));
       this.#client.close();
     });
@@ -255,8 +255,6 @@ export class ImapConnection implements AsyncDisposable {
       return await this.#firstOf([work, late.promise]);
     } catch (error) {
       throw imapFailure(doing, error);
-    } finally {
-      deadline[Symbol.dispose]();
     }
   }
 

@@ -135,7 +135,7 @@ export async function extractFiles(
     if (message.kind === 'files') done.resolve(message.sizes);
     if (message.kind === 'no_room') done.reject(noRoom());
   });
-  const limit = clock.timer(PARSE_LIMIT_MS, unreadable);
+  using _limit = clock.timer(PARSE_LIMIT_MS, unreadable);
   try {
     const request: ToParser = { kind: 'files', raw, into: file.fd };
     worker.postMessage(request);
@@ -147,7 +147,5 @@ export async function extractFiles(
     await worker.terminate();
     await file.close();
     throw error;
-  } finally {
-    limit[Symbol.dispose]();
   }
 }

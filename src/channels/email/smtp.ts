@@ -46,7 +46,7 @@ async function inDialogue(
 ): Promise<void> {
   await withSecret(account.credential, isLoginRefused, async (secret) => {
     const { host, port } = account.smtp;
-    const reach = await reachThrough(account.proxy ?? '', host, port).catch((error: unknown) => {
+    using reach = await reachThrough(account.proxy ?? '', host, port).catch((error: unknown) => {
       throw smtpFailure(error, false, attempt);
     });
     const dialogue = new Dialogue(account, reach, signal);
@@ -57,7 +57,6 @@ async function inDialogue(
       throw smtpFailure(error, dialogue.isHandedOver, attempt);
     } finally {
       dialogue.end();
-      reach[Symbol.dispose]();
     }
   }).catch((error: unknown) => {
     throw error instanceof ChannelError ? tokenFailure(error) : error;

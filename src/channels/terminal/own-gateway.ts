@@ -19,21 +19,17 @@ export async function withOwnGateway<Result>(
   const { home, env } = terminal;
   const { loaded, notes } = await openHome(home, env);
   for (const note of notes) terminal.note(note);
-  const gateway = await boot(loaded, {
+  await using gateway = await boot(loaded, {
     home,
     env,
     channels: [],
     http: false,
     foreground: (line) => terminal.note(line),
   });
-  try {
-    return await untilStopped(
-      () => undefined,
-      (signal) => converse(gateway, { terminal, chat }, work, signal),
-    );
-  } finally {
-    await gateway[Symbol.asyncDispose]();
-  }
+  return await untilStopped(
+    () => undefined,
+    (signal) => converse(gateway, { terminal, chat }, work, signal),
+  );
 }
 
 async function converse<Result>(

@@ -105,7 +105,7 @@ async function answer(
   const reading = new AbortController();
   const texts: string[] = [];
   let isStopping = false;
-  const keys = listenForStopKeys(terminal.input, (key) => {
+  using keys = listenForStopKeys(terminal.input, (key) => {
     if (isStopping && key === 'interrupt') reading.abort();
     if (!isStopping) stop().catch(() => reading.abort());
     isStopping = true;
@@ -132,7 +132,6 @@ async function answer(
   } finally {
     screen.close();
     reading.abort();
-    keys[Symbol.dispose]();
   }
 }
 

@@ -48,14 +48,12 @@ export async function openVoiceMode(terminal: Terminal) {
       const text = speakable(markdown);
       if (speaker === undefined || player === undefined || text === '') return;
       const stop = new AbortController();
-      const keys = listenForStopKeys(terminal.input, () => stop.abort());
+      using _keys = listenForStopKeys(terminal.input, () => stop.abort());
       try {
         const whole = AbortSignal.any([signal, stop.signal]);
         await play(player, await speaker.speak(text, whole), deps, whole);
       } catch (error) {
         if (!stop.signal.aborted && !signal.aborted) throw error;
-      } finally {
-        keys[Symbol.dispose]();
       }
     },
   };

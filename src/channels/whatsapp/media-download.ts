@@ -172,7 +172,7 @@ export function createMediaAgain({ socket, clock, log }: MediaAgainDeps): MediaA
       if (ours !== undefined) answered.resolve(placeIn(ours, mediaKey, message.id));
     };
     open.ev.on('messages.media-update', onUpdate);
-    const late = clock.timer(DEADLINE_MS, () => answered.resolve(undefined));
+    using _late = clock.timer(DEADLINE_MS, () => answered.resolve(undefined));
     try {
       const key = { ...message, participant: message.participant ?? null };
       await open.sendNode(encryptMediaRetryRequest(key, mediaKey, me));
@@ -181,7 +181,6 @@ export function createMediaAgain({ socket, clock, log }: MediaAgainDeps): MediaA
       log.info('file not requested from the whatsapp phone', { error });
       return undefined;
     } finally {
-      late[Symbol.dispose]();
       open.ev.off('messages.media-update', onUpdate);
     }
   }

@@ -53,7 +53,7 @@ export function createBridgeSummaries(deps: BridgeSummariesDeps) {
 
   async function made(mail: Wanted, signal: AbortSignal): Promise<SummaryOutcome> {
     const { id, chat, note, summary } = mail;
-    const permit = await permits.acquire(signal);
+    using _permit = await permits.acquire(signal);
     try {
       const { text, sender } = summary;
       const payer: Payer = { chat, sender, isUnseen: true };
@@ -65,8 +65,6 @@ export function createBridgeSummaries(deps: BridgeSummariesDeps) {
       signal.throwIfAborted();
       log.warn('mail not summarised', { messageId: id, error });
       return { kind: 'missing', because: 'failed' };
-    } finally {
-      permit[Symbol.dispose]();
     }
   }
 

@@ -44,7 +44,7 @@ export async function waitForOwner(
   const { home, env, channel } = wait;
   const loaded = await loadConfig(home, env);
   const options = { home, env, channels: [channel], http: false, foreground: () => undefined };
-  const gateway = await boot(loaded, options);
+  await using gateway = await boot(loaded, options);
   const found = new AbortController();
   const run = gateway.run(AbortSignal.any([signal, found.signal]));
   try {
@@ -54,7 +54,6 @@ export async function waitForOwner(
   } finally {
     found.abort();
     await run;
-    await gateway[Symbol.asyncDispose]();
   }
 }
 

@@ -74,8 +74,8 @@ export function record(argv: Argv, end: Promise<void>, { env, clock }: EngineDep
       await Promise.race([end, exited]);
       // Like Ctrl+C: the program completes its file.
       child.kill('SIGINT');
-      const timer = clock.timer(END_MS, () => killGroup(child));
-      await exited.finally(() => timer[Symbol.dispose]());
+      using _timer = clock.timer(END_MS, () => killGroup(child));
+      await exited;
     } finally {
       if (!isOver(child)) killGroup(child);
     }

@@ -63,12 +63,8 @@ export function createDeliveryPump(
   /** Delivers until the signal aborts or the store fails, then waits for current sends. */
   async function run(): Promise<void> {
     await recover();
-    const waking = courier.readiness?.onReady(() => pump());
-    try {
-      await loop.run(signal);
-    } finally {
-      waking?.[Symbol.dispose]();
-    }
+    using _waking = courier.readiness?.onReady(pump);
+    await loop.run(signal);
   }
 
   function pump(): void {
@@ -92,7 +88,7 @@ export function createDeliveryPump(
     const controller = new AbortController();
     const { signal } = controller;
     const abort = () => controller.abort(new Error('the send took too long'));
-    const deadline = clock.timer(SEND_DEADLINE_MS, abort);
+    using _deadline = clock.timer(SEND_DEADLINE_MS, abort);
     sending.add(controller);
     const from = { at: clock.now(), started: clock.monotonic() };
     try {
@@ -106,7 +102,6 @@ export function createDeliveryPump(
       place.free();
       await settled;
     } finally {
-      deadline[Symbol.dispose]();
       sending.delete(controller);
     }
   }

@@ -153,7 +153,7 @@ export class InboundAttachments implements AsyncDisposable {
     channel: AccountName,
   ): Promise<Attachment | undefined> {
     const { clock, log } = this.#deps;
-    const permit = await this.#permitsOf(channel).acquire(this.#stop.signal);
+    using _permit = await this.#permitsOf(channel).acquire(this.#stop.signal);
     const come = { isWhole: false };
     try {
       return await withDeadline(clock, DEADLINE_MS, tooLate, this.#stop.signal, (signal) =>
@@ -168,8 +168,6 @@ export class InboundAttachments implements AsyncDisposable {
       const reason = reasonOf(error, this.#deps.maxFileBytes());
       log.info('attachment not read', { channel, kind: attachment.kind, reason, error });
       return { ...attachment, content: { kind: 'unread', reason } };
-    } finally {
-      permit[Symbol.dispose]();
     }
   }
 

@@ -296,7 +296,7 @@ export class PageReader implements AsyncDisposable {
 
   async #readNow(page: PageSource, signal: AbortSignal): Promise<ReadPage> {
     this.#idle?.[Symbol.dispose]();
-    const permit = await this.#memory.acquire(signal);
+    using _permit = await this.#memory.acquire(signal);
     try {
       if (this.#worker === undefined) {
         this.#worker = startWorker(this.#memory.bytes);
@@ -314,7 +314,6 @@ export class PageReader implements AsyncDisposable {
     } finally {
       if (this.#memory.isTight) await this.#stop();
       else this.#idle = this.#clock.timer(IDLE_LIMIT_MS, () => void this.#stop());
-      permit[Symbol.dispose]();
     }
   }
 
@@ -324,11 +323,10 @@ export class PageReader implements AsyncDisposable {
     const fail = (problem: string) => next.resolve({ kind: 'failed', problem });
     const onBroken = () => fail('the page takes too much memory to read');
     worker.once('message', next.resolve).once('error', onBroken).once('exit', onBroken);
-    const deadline = this.#clock.timer(limitMs, () => fail('the page takes too long to read'));
+    using _deadline = this.#clock.timer(limitMs, () => fail('the page takes too long to read'));
     try {
       return await orAborted(next.promise, signal);
     } finally {
-      deadline[Symbol.dispose]();
       worker.off('message', next.resolve).off('error', onBroken).off('exit', onBroken);
     }
   }

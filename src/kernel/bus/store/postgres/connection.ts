@@ -110,12 +110,8 @@ export class Connection {
 
   /** Ends the connection if the work takes longer: nothing may come back on it for minutes. */
   async within<T>(ms: number, work: () => Promise<T>): Promise<T> {
-    const timer = systemClock.timer(ms, () => this.end());
-    try {
-      return await work();
-    } finally {
-      timer[Symbol.dispose]();
-    }
+    using _timer = systemClock.timer(ms, () => this.end());
+    return await work();
   }
 
   /** For a connection that was just opened: one that does not become ready in time is ended. */
