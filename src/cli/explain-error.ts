@@ -101,8 +101,9 @@ const SAY: Readonly<Record<string, (path: string, elsewhere: string) => string>>
   EACCES: forbidden,
   EPERM: forbidden,
   EROFS: (path, elsewhere) => t`${path} is on a read-only disk. ${elsewhere}`,
-  ENOTDIR: (path, elsewhere) => t`cannot create ${path}: part of its path is a file. ${elsewhere}`,
-  EEXIST: (path, elsewhere) => t`${path} is a file, not a folder. ${elsewhere}`,
+  ENOTDIR: (path, elsewhere) =>
+    t`cannot create ${path}: part of its path is no folder. ${elsewhere}`,
+  EEXIST: (path, elsewhere) => t`${path} is a file, or a link to nothing. ${elsewhere}`,
   EISDIR: (path) => t`${path} is a folder, not a file. Move it away.`,
 };
 const FULL = ['ENOSPC', 'EDQUOT'];

@@ -2,7 +2,7 @@
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, open, writeFile } from 'node:fs/promises';
+import { mkdir, open, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -50,6 +50,27 @@ test('a home that is a file, or lies below one, is said in words by every comman
     expect(line).not.toMatch(/ENOTDIR|EEXIST|NANOBOT_DEBUG/);
     expect((await checkHome(terminal.home)).map(({ level }) => level)).toEqual(['fail']);
     expect((await checkConfigFile(terminal)).findings[0]?.level).toBe('fail');
+  }
+});
+
+test('files and dead links in the place of folders, and folders in the place of files, are named', async () => {
+  const { home } = terminalOf(folder);
+  await openHome(home, {});
+  for (const [path, make] of [
+    [home.media, () => symlink(join(folder, 'unplugged'), home.media)],
+    [home.logs, () => writeFile(home.logs, '')],
+    [home.token, () => mkdir(home.token)],
+    [home.config, () => mkdir(home.config)],
+  ] as const) {
+    await rm(path, { recursive: true, force: true });
+    await make();
+    const { stdout } = await runNanobot(['doctor'], { home: folder });
+    const { code, stderr } = await runNanobot(['gateway'], { home: folder });
+    expect(stdout).toMatch(new RegExp(`✗ [a-z]+ +.*${path} is a`));
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(path) });
+    expect(stderr).not.toContain('NANOBOT_DEBUG');
+    await rm(path, { recursive: true });
+    await openHome(home, {});
   }
 });
 

@@ -1,7 +1,7 @@
 // Checks of the machine and the files of the home: Node, permissions, time zone, disk space, what a
 // kill left behind.
 
-import { existsSync } from 'node:fs';
+import { existsSync, lstatSync, statSync } from 'node:fs';
 import { chmod, constants, readdir, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Environment } from '../../kernel/config/environment.ts';
@@ -140,6 +140,16 @@ export async function checkFiles(machine: Machine): Promise<readonly Finding[]> 
 
 /** Folders that the gateway makes at its first start; without them it has nowhere to write. */
 export function checkFolders({ home, env }: Machine, workspace: string): readonly Finding[] {
+  const needed = [home.sessions, home.logs, home.media, workspace];
+  const isThere = (path: string) => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  const isFolder = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory();
+  const blocked = needed.filter((path) => isThere(path) && isFolder(path) !== true);
+  if (blocked.length > 0) {
+    const remedy = t`Move it away, or make what the link names available again.`;
+    return blocked.map((path) =>
+      fail('folders', t`${path} is a file, or a link to nothing`, remedy),
+    );
+  }
   const missing = [home.sessions, home.logs, workspace].filter((path) => !existsSync(path));
   if (!existsSync(home.state) || missing.length === 0) return [];
   const paths = missing.join(', ');

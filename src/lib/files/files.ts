@@ -41,7 +41,7 @@ export async function textIfThere(path: string): Promise<string | undefined> {
     return await readFile(path, 'utf8');
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return undefined;
-    throw error;
+    throw named(error, path);
   }
 }
 
