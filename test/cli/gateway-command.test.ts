@@ -83,6 +83,27 @@ test('an invalid change keeps the old configuration in force and says so; a good
   expect(await gateway.stop()).toBe(0);
 });
 
+test('the page is told when each setting applies, also in a section that is not written yet', async () => {
+  const gateway = await home.start();
+  const ask = async (path: string, body?: object) => {
+    const method = body === undefined ? 'GET' : 'POST';
+    const headers = { ...gateway.credentials, 'content-type': 'application/json' };
+    const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
+    return (await fetch(`${gateway.address}/api/v1/configuration${path}`, init)).json();
+  };
+  const { version } = await ask('');
+  const changes = [
+    { path: 'logging.level', value: 'debug' },
+    { path: 'channels.lark.streaming', value: false },
+    { path: 'queue.mode', value: 'collect' },
+  ];
+  expect((await ask('/check', { version, changes })).differences).toMatchObject([
+    { path: 'logging.level', applies: 'start', after: 'debug' },
+    { path: 'channels.lark.streaming', applies: 'channel' },
+    { path: 'queue.mode', applies: 'turn' },
+  ]);
+});
+
 test('a second signal leaves at once, although an answer is still being written', async () => {
   server.script({ fault: { kind: 'hang' } });
   const gateway = await home.start();

@@ -95,7 +95,11 @@ describeInChromium('the configuration on the web page', () => {
     await press(page, 'Review the changes');
     await page.waitForSelector('.difference');
     expect(await page.locator('.difference code').allInnerTexts()).toEqual(
-      expect.arrayContaining(['retry', 'queue', 'channels.telegram.groupNames']),
+      expect.arrayContaining([
+        'retry.providerMinSecs',
+        'queue.mode',
+        'channels.telegram.groupNames',
+      ]),
     );
     expect(await written()).not.toHaveProperty('queue');
     await press(page, 'Save');
@@ -178,7 +182,9 @@ describeInChromium('the configuration on the web page', () => {
     await page.waitForSelector('text=config.json was changed elsewhere');
     await press(page, 'Keep my changes on top of it');
     await press(page, 'Review the changes');
-    await expect.poll(() => page.locator('.difference code').allInnerTexts()).toEqual(['queue']);
+    await expect
+      .poll(() => page.locator('.difference code').allInnerTexts())
+      .toEqual(['queue.mode']);
     await press(page, 'Save');
     await page.waitForSelector('[role="status"] >> text=Saved.');
     expect(await written()).toMatchObject({

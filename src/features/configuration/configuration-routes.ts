@@ -8,7 +8,13 @@ import { EMPTY, newProblems, saveConfig } from '../../kernel/config/files/config
 import { configVersions, keepVersion } from '../../kernel/config/files/config-history.ts';
 import { configJsonSchema } from '../../kernel/config/files/config-schema.ts';
 import { problemLines } from '../../kernel/config/issues.ts';
-import { isJsonObject, type JsonObject, readJson } from '../../kernel/config/json.ts';
+import {
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  joinPath,
+  readJson,
+} from '../../kernel/config/json.ts';
 import { changedPaths, valueAt, withoutValue, withValue } from '../../kernel/config/json-paths.ts';
 import { migrateConfig } from '../../kernel/config/migration.ts';
 import { maskSecrets, unmasked } from '../../kernel/config/secrets.ts';
@@ -215,12 +221,21 @@ function withChanges(
 
 function differencesOf(before: JsonObject, after: JsonObject): Difference[] {
   const [was, is] = [maskSecrets(before), maskSecrets(after)];
-  return changedPaths(before, after).map((path) => ({
+  const paths = changedPaths(before, after).flatMap((path) =>
+    keysBelow(valueAt(after, path) ?? valueAt(before, path), path),
+  );
+  return paths.map((path) => ({
     path,
     applies: appliesAt(path),
     ...defined({ before: valueAt(was, path), after: valueAt(is, path) }),
   }));
 }
+
+/** A section that came or went is as many settings, which need not apply at the same time. */
+const keysBelow = (value: JsonValue | undefined, path: string): readonly string[] =>
+  isJsonObject(value) && Object.keys(value).length > 0
+    ? Object.entries(value).flatMap(([key, inner]) => keysBelow(inner, joinPath(path, key)))
+    : [path];
 
 function maskedObject(raw: JsonObject): JsonObject {
   const masked = maskSecrets(raw);
