@@ -31,9 +31,9 @@ const BOLD_BEFORE_CJK = new RegExp(
 const BOLD_PUNCTUATION = /^\*\*(?=[\p{P}\p{S}])[^*\n]+(?<!\s)\*\*(?!\*)/u;
 
 /**
- * Markdown as models write it. `10~20, 30~40` is two ranges: only `~~` strikes. Chinese, Japanese and
- * Korean have no blank beside bold text, without which Markdown sees no bold that begins or ends
- * with punctuation.
+ * Markdown as models write it. `10~20, 30~40` is two ranges: only `~~` strikes. `2*3*4` is a
+ * product. Chinese, Japanese and Korean have no blank beside bold text, without which Markdown sees
+ * no bold that begins or ends with punctuation.
  */
 export class AnswerTokenizer extends Tokenizer {
   override del(...[src, masked, before]: Parameters<Tokenizer['del']>) {
@@ -41,6 +41,7 @@ export class AnswerTokenizer extends Tokenizer {
   }
 
   override emStrong(...[src, masked, before = '']: Parameters<Tokenizer['emStrong']>) {
+    if (/\d$/.test(before) && /^\*\d/.test(src)) return undefined;
     const bold = src.startsWith('**')
       ? boldBesideCjk(masked.slice(-src.length), before)
       : undefined;

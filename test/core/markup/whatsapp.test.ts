@@ -53,6 +53,7 @@ describe('Markdown as WhatsApp text', () => {
   });
 
   test.each([
+    ['a product', '5*4*3*2*1 = *120*', '5*4*3*2*1 = _120_'],
     ['signs that mark nothing', '5 * 3 * 2, snake_case_name, ~5', '5 * 3 * 2, snake_case_name, ~5'],
     ['signs that would mark', 'a \\*not bold\\* b', 'a `*not bold*` b'],
     ['ticks that would mark', 'a \\`x\\` b', 'a ```\u200b`x`\u200b``` b'],
