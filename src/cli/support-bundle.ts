@@ -7,7 +7,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { homedir, release, totalmem } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { Command } from 'commander';
 import { TAR_END, tarEntry } from '../features/backup/places.ts';
@@ -20,7 +20,7 @@ import { ANY_NAME } from '../kernel/config/json-paths.ts';
 import { secretValues } from '../kernel/config/secrets.ts';
 import { openStore, storeSetting } from '../kernel/home-state.ts';
 import { DEFAULT_ACCOUNT } from '../kernel/message/ids.ts';
-import { writeAtomic } from '../lib/files/files.ts';
+import { makeFolder, writeAtomic } from '../lib/files/files.ts';
 import { fieldsOf, parseJson } from '../lib/json/json.ts';
 import { silentLogger } from '../lib/logger.ts';
 import { isContained } from '../lib/process-group.ts';
@@ -40,6 +40,7 @@ export function supportBundleCommand(terminal: Terminal): Command {
 async function writeBundle(terminal: Terminal, to: string | undefined): Promise<void> {
   const day = new Date(terminal.clock.now()).toISOString().slice(0, 10);
   const path = resolve(to ?? `nanobot-support-${day}.tar.gz`);
+  await makeFolder(dirname(path));
   const files = await bundleFiles(terminal);
   const now = terminal.clock.now();
   const entries = files.map(({ name, text }) => tarEntry(name, Buffer.from(text), now));
@@ -84,7 +85,10 @@ async function bundleFiles(machine: Terminal): Promise<readonly BundleFile[]> {
     await part('doctor.json', t`what the doctor finds`, async () =>
       (await examine(machine, false)).map(({ fix, text, remedy, check, ...finding }) => ({
         ...finding,
-        ...{ check: scrub.text(check), text: scrub.text(text), fixable: fix !== undefined },
+        check: scrub.text(check),
+        // Why a tool server failed is in the words of another program.
+        text: check === 'tool-server' ? scrub.tag(text) : scrub.text(text),
+        fixable: fix !== undefined,
       })),
     ),
     await part('store.json', t`queues, sizes and the last errors`, () =>

@@ -13,6 +13,7 @@ import { openLogFile } from '../../src/lib/files/files.ts';
 import { createLogger, silentLogger } from '../../src/lib/logger.ts';
 import { systemClock } from '../../src/lib/time/clock.ts';
 import { outbound, queued } from '../contract/bus-bench.ts';
+import { makeTestHome } from '../support/gateway-process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { runNanobot } from './run-nanobot.ts';
 
@@ -100,7 +101,7 @@ test('the bundle has no secret, no text and nobody in it, and says what it has',
   });
   afterwork.finish();
 
-  const archive = join(root, 'bundle.tar.gz');
+  const archive = join(root, 'new', 'bundle.tar.gz');
   const { code, stdout } = await runNanobot(['support-bundle', '--to', archive], { home: root });
   expect(code).toBe(0);
   const names = execFileSync('tar', ['-tzf', archive], { encoding: 'utf8' }).trim().split('\n');
@@ -147,4 +148,27 @@ test('the bundle has no secret, no text and nobody in it, and says what it has',
     expect.objectContaining({ check: 'telegram', level: 'fail' }),
   );
   expect(JSON.parse(files.get('versions.json') ?? '')).toMatchObject({ schema: 8 });
+});
+
+test('what a tool server says of itself is not in the bundle', async () => {
+  await using home = await makeTestHome({
+    gateway: { port: 0 },
+    mcpServers: {
+      sad: {
+        command: process.execPath,
+        args: ['-e', `console.error('${TEXTS[0]}'); process.exit(1)`],
+      },
+    },
+  });
+  await using gateway = await home.start();
+  const { path } = home;
+  await expect
+    .poll(async () => (await runNanobot(['doctor'], { home: path })).stdout)
+    .toContain(TEXTS[0]);
+  const archive = join(path, 'bundle.tar.gz');
+  expect((await runNanobot(['support-bundle', '--to', archive], { home: path })).code).toBe(0);
+  const said = execFileSync('tar', ['-xzOf', archive], { encoding: 'utf8' });
+  expect(said).toContain('"check": "tool-server"');
+  expect(said).not.toContain(TEXTS[0]);
+  await gateway.stop();
 });
