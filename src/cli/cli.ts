@@ -190,8 +190,9 @@ const COMMANDS: Readonly<Record<string, () => Promise<CommandFactory>>> = {
 };
 
 /** Runs one command line. Resolves with the exit code once all output is written. */
-export async function runCli(argv: readonly string[], terminal: Terminal): Promise<number> {
-  const wantsAll = argv[0] === 'help' && argv[1] === 'all';
+export async function runCli(typed: readonly string[], terminal: Terminal): Promise<number> {
+  const wantsAll = typed[0] === 'help' && typed[1] === 'all';
+  const argv = wantsAll ? typed : helpAsked(typed);
   const program = createProgram(await commandsFor(argv), terminal);
   if (wantsAll) program.addHelpText('after', t`\nExit codes:\n${exitCodeLines().join('\n')}`);
   else program.configureHelp({ formatHelp: () => firstHelp(terminal.typed) });
@@ -203,6 +204,13 @@ export async function runCli(argv: readonly string[], terminal: Terminal): Promi
     for (const line of explainError(error, terminal.env, terminal.home)) terminal.note(line);
     return exitCodeOf(error);
   }
+}
+
+/** `help cron add` as `cron add --help`, and `help xyz` as `xyz`, which is refused. */
+function helpAsked(typed: readonly string[]): readonly string[] {
+  const [first, ...named] = typed;
+  if (first !== 'help' || named[0] === undefined) return typed;
+  return Object.hasOwn(COMMANDS, named[0]) ? [...named, '--help'] : named.slice(0, 1);
 }
 
 /**

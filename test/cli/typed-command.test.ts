@@ -64,6 +64,15 @@ test('a status asked through npm names commands that work there', async () => {
   expect(checkout.stdout).toContain('Start it: npm run nanobot -- gateway');
 });
 
+test('help shows the options of a command of a command, and refuses what is none', async () => {
+  await using home = await temporaryHome();
+  const add = await runNanobot(['help', 'cron', 'add'], { home: home.path });
+  expect(add.stdout).toContain('Usage: nanobot cron add');
+  const { code, stdout, stderr } = await runNanobot(['help', 'sttaus'], { home: home.path });
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toContain("unknown command 'sttaus'");
+});
+
 test('every example of the help is a command line that is understood', async () => {
   const terminal = { ...createTerminal(process), env: {}, print: () => {}, note: () => {} };
   const written = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
