@@ -277,19 +277,6 @@ export type CallEnd = (
   readonly drift?: Drift;
 };
 
-/** Failures by which the vendor shows that it did not begin to answer. */
-const UNBILLED: readonly ProviderFailure['kind'][] = [
-  ...(['auth', 'unknown_model', 'rate_limited', 'rejected'] as const),
-  ...(['context_overflow', 'server', 'network'] as const),
-];
-
-/** The tokens of a call for which the vendor named none. */
-export function estimatedUsage(call: Pick<PlannedCall, 'inputTokens'>, end: CallEnd) {
-  const isUnbilled = end.kind === 'failed' && UNBILLED.includes(end.failure.kind);
-  const input = isUnbilled && end.answerTokens === 0 ? 0 : call.inputTokens;
-  return { input, output: end.answerTokens };
-}
-
 /** The worst case of the call is held until it is settled. */
 export type Reservation = {
   readonly kind: 'reserved';

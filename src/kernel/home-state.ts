@@ -255,37 +255,33 @@ const LOOK_AGAIN_MS = 100;
  */
 export async function completeSessions(home: Home, clock: Clock): Promise<Unwritten> {
   if (!(await hasState(home))) return new Map();
-  const store = await openStore(home, { clock, log: silentLogger });
+  await using store = await openStore(home, { clock, log: silentLogger });
   const all = { after: 0, limit: Number.MAX_SAFE_INTEGER };
   const placeOf = ({ file, place }: EntryRow) => `${file} ${place}`;
   const until = clock.monotonic() + MOVE_WAIT_MS;
-  try {
-    if (store.sharedEntries !== undefined) {
-      const { completeSessionFiles } = await import('./sessions/journal.ts');
-      return await completeSessionFiles({ folder: home.sessions, store, clock, log: silentLogger });
+  if (store.sharedEntries !== undefined) {
+    const { completeSessionFiles } = await import('./sessions/journal.ts');
+    return await completeSessionFiles({ folder: home.sessions, store, clock, log: silentLogger });
+  }
+  const wanted = new Set((await store.entries(all)).map(placeOf));
+  for (;;) {
+    const left = (await store.entries(all)).filter((row) => wanted.has(placeOf(row)));
+    if (left.length === 0) return new Map();
+    const { completeSessionFiles, unwritableOf } = await import('./sessions/journal.ts');
+    const held = await holdHome(home.lock, { pid: process.pid }).catch((error) => {
+      if (!(error instanceof HomeLockedError)) throw error;
+      return error;
+    });
+    if (!(held instanceof HomeLockedError)) {
+      const deps = { folder: home.sessions, store, clock, log: silentLogger };
+      return await completeSessionFiles(deps).finally(() => held[Symbol.asyncDispose]());
     }
-    const wanted = new Set((await store.entries(all)).map(placeOf));
-    for (;;) {
-      const left = (await store.entries(all)).filter((row) => wanted.has(placeOf(row)));
-      if (left.length === 0) return new Map();
-      const { completeSessionFiles, unwritableOf } = await import('./sessions/journal.ts');
-      const held = await holdHome(home.lock, { pid: process.pid }).catch((error) => {
-        if (!(error instanceof HomeLockedError)) throw error;
-        return error;
-      });
-      if (!(held instanceof HomeLockedError)) {
-        const deps = { folder: home.sessions, store, clock, log: silentLogger };
-        return await completeSessionFiles(deps).finally(() => held[Symbol.asyncDispose]());
-      }
-      const unwritable = unwritableOf(home.sessions, left);
-      if (left.every(({ session }) => unwritable.has(session))) return unwritable;
-      if (clock.monotonic() > until) {
-        return new Map([...left.map(({ session }) => [session, held] as const), ...unwritable]);
-      }
-      await clock.sleep(LOOK_AGAIN_MS);
+    const unwritable = unwritableOf(home.sessions, left);
+    if (left.every(({ session }) => unwritable.has(session))) return unwritable;
+    if (clock.monotonic() > until) {
+      return new Map([...left.map(({ session }) => [session, held] as const), ...unwritable]);
     }
-  } finally {
-    await store[Symbol.asyncDispose]();
+    await clock.sleep(LOOK_AGAIN_MS);
   }
 }
 

@@ -3,7 +3,7 @@
 // holder of a budget from its stored names.
 
 import { z } from 'zod';
-import { type CallEnd, estimatedUsage, type PlannedCall } from '../../agent/agent.ts';
+import type { CallEnd, PlannedCall } from '../../agent/agent.ts';
 import type { Person, PersonLimits } from '../../kernel/access/person.ts';
 import type { KeyValueStore } from '../../kernel/bus/store/store.ts';
 import type { CountNames } from '../../kernel/message/message-limits.ts';
@@ -11,6 +11,7 @@ import { type CountRow, CountRows, leadOf, namesOf } from '../../kernel/message/
 import type { Persons } from '../../kernel/people/persons.ts';
 import { jsonRow, number, rowShape, texts } from '../../lib/json/json.ts';
 import { orAborted } from '../../lib/time/clock.ts';
+import { estimatedUsage } from '../../providers/rules/provider-failure.ts';
 import type { Charged } from './rules/budget-limits.ts';
 import { budgetHolder } from './rules/budget-limits.ts';
 import {
@@ -233,7 +234,7 @@ export function spentBy(end: CallEnd, call: PlannedCall, ask: Ask): Amount {
     const { writtenTokens: written = 0 } = end.usage;
     return amountOf(ask.price, { input, output, cached, written });
   }
-  return amountOf(ask.price, estimatedUsage(call, end));
+  return amountOf(ask.price, estimatedUsage(call.inputTokens, end));
 }
 
 // The holder of a budget: the person's name and own limits, by the names under which the budget is

@@ -1,8 +1,9 @@
 // The agent with every turn and tool call recorded, and the spending guard with every try of a
 // model call recorded.
 
-import { type Agent, type CallEnd, estimatedUsage, type PlannedCall } from '../../agent/agent.ts';
+import type { Agent, CallEnd, PlannedCall } from '../../agent/agent.ts';
 import type { Clock } from '../../lib/time/clock.ts';
+import { estimatedUsage } from '../../providers/rules/provider-failure.ts';
 import type { ModelGuard } from '../guards.ts';
 import type { ProviderFailure } from '../message/errors.ts';
 import type { CallId } from '../message/ids.ts';
@@ -102,7 +103,8 @@ function recordOf(call: PlannedCall, end: CallEnd): Omit<ModelCallRecord, 'at' |
   const { payer, model, base, role, turnId, waitedMs } = call;
   const { drift } = end;
   const known = {
-    ...({ kind: 'model_call', role, model, estimated: estimatedUsage(call, end) } as const),
+    ...({ kind: 'model_call', role, model } as const),
+    estimated: estimatedUsage(call.inputTokens, end),
     session: sessionKeyOf(payer.chat),
     ...(turnId === undefined ? {} : { turnId }),
     ...(base === undefined ? {} : { base }),

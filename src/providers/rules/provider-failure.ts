@@ -1,5 +1,5 @@
-// Failures of provider calls: their kinds, texts for people, sizes in overflow messages, retry
-// decisions, and the health of a server.
+// Failures of provider calls: their kinds, texts for people, sizes in overflow messages, what they
+// cost, retry decisions, and the health of a server.
 
 import type { ProviderFailure } from '../../kernel/message/errors.ts';
 import { defined } from '../../lib/json/json.ts';
@@ -34,6 +34,23 @@ function overflowSize(said: string, field: unknown): number | undefined {
 
 const isPossible = (size: number) =>
   Number.isSafeInteger(size) && size >= LEAST_CONTEXT_TOKENS && size <= MOST_CONTEXT_TOKENS;
+
+/** Failures by which the vendor shows that it did not begin to answer. */
+const UNBILLED: readonly ProviderFailure['kind'][] = [
+  ...(['auth', 'unknown_model', 'rate_limited', 'rejected'] as const),
+  ...(['context_overflow', 'server', 'network'] as const),
+];
+
+type EndWithoutUsage = {
+  readonly answerTokens: number;
+  readonly failure?: Pick<ProviderFailure, 'kind'>;
+};
+
+/** The tokens of a call for which the vendor named none. */
+export function estimatedUsage(inputTokens: number, { answerTokens, failure }: EndWithoutUsage) {
+  const isUnbilled = failure !== undefined && UNBILLED.includes(failure.kind);
+  return { input: isUnbilled && answerTokens === 0 ? 0 : inputTokens, output: answerTokens };
+}
 
 // Classifies a vendor's error: the class of failure, how long it asks to wait, and the text for the
 // person. Knows vendors' wordings, not their libraries.
