@@ -94,12 +94,13 @@ function nothingChanged(error: unknown): never {
   throw new CommandFailure(EXIT.configInvalid, [t`Nothing changed:`, ...problems].join('\n'));
 }
 
-async function unsetKey(terminal: Terminal, key: string) {
+/** Also a key that is unknown, which is what its mistake asks for. */
+async function unsetKey(terminal: Terminal, path: string) {
   const { readRawConfig, saveConfig } = await import('../kernel/config/files/config-file.ts');
   const { valueAt, withoutValue } = await import('../kernel/config/json-paths.ts');
-  const { path } = await knownKey(key);
   const raw = await readRawConfig(terminal.home);
   if (valueAt(raw, path) === undefined) {
+    await knownKey(path);
     throw new CommandFailure(EXIT.notFound, t`${path} is not set in config.json`);
   }
   await saveConfig(terminal.home, withoutValue(raw, path), terminal.env);

@@ -98,6 +98,13 @@ describe('setting', () => {
     expect((await run('set', 'gateway.port', '1')).code).toBe(0);
     expect((await run('validate')).stderr).toContain('memory.enabled');
   });
+
+  test('a key that is unknown can be removed, as its problem says', async () => {
+    await home.writeConfig({ version: 1, gatway: { port: 1 } });
+    expect((await run('unset', 'gatway')).code).toBe(0);
+    expect(await onDisk()).toEqual({ version: 1 });
+    expect((await run('unset', 'gatway')).stderr).toContain('Did you mean gateway?');
+  });
 });
 
 test('every problem of an invalid file is named with its line, as text and as JSON', async () => {
