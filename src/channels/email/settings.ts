@@ -132,7 +132,7 @@ const mailboxFields = {
   ),
   quoteOriginal: flag(true).describe('Quote the email in the answer, up to 4,000 characters.'),
   limits: emailLimits.prefault({}),
-  pollSecs: seconds(5, 120, 60).describe('Seconds between full checks of the mailbox.'),
+  pollSecs: seconds(5, 3600, 60).describe('Seconds between full checks of the mailbox.'),
 };
 
 /** One mailbox, the first or a further one. */

@@ -48,6 +48,9 @@ function problem(path: string, text: string, remedy: string): ConfigError {
   return new ConfigError(text, [{ path, problem: text, remedy }]);
 }
 
+const CLUSTER = 'cluster';
+const PEERS = `${CLUSTER}.peers`;
+
 /** Settings of version 1 that are gone, and which one says the same now. */
 const RETIRED: readonly (readonly [from: string, to?: string])[] = [
   ['channels.web'],
@@ -63,7 +66,15 @@ export const withoutRetired = (value: JsonObject): JsonObject =>
     const rest = withoutValue(kept, from);
     const isMoved = to !== undefined && old !== undefined && old !== '';
     return isMoved && !valueAt(kept, to) ? withValue(rest, to, old) : rest;
-  }, value);
+  }, withNamedPeers(value));
+
+/** Peers were a list before they were named by their keys. */
+function withNamedPeers(value: JsonObject): JsonObject {
+  const listed = valueAt(value, PEERS);
+  if (!Array.isArray(listed)) return value;
+  const peers = listed.filter(isJsonObject).map(({ name, ...peer }) => [`${name}`, peer] as const);
+  return withValue(value, PEERS, Object.fromEntries(peers));
+}
 
 // Version 0: the original program's config.json, whose keys are kept if they have a meaning here.
 // Keys without a meaning are removed, each with a note.
@@ -290,8 +301,6 @@ function dropNulls(object: JsonObject): JsonObject {
 function named(prefix: string, lists: readonly string[]): readonly string[] {
   return lists.flatMap((list) => list.split(' ')).map((name) => `${prefix}${name}`);
 }
-
-const CLUSTER = 'cluster';
 
 /** There any host that answered was used, so what it discovered is only listed here. */
 function takeCluster(draft: Draft): void {

@@ -15,6 +15,20 @@ test('a setting that is gone is accepted, and counts where another one says the 
   });
 });
 
+test('values of earlier versions are accepted: a list of peers, an hour between looks at a mailbox', () => {
+  const peer = { apiBase: 'http://studio.lan:1234/v1', kind: 'lmstudio' };
+  const { config } = checkConfig(
+    JSON.stringify({
+      version: 1,
+      cluster: { peers: [{ name: 'studio', ...peer }] },
+      channels: { email: { pollSecs: 3600 } },
+    }),
+    {},
+  );
+  expect(config.cluster.peers).toMatchObject({ studio: peer });
+  expect(config.channels.email.pollSecs).toBe(3600);
+});
+
 describe('the original file', () => {
   test.each([
     [
