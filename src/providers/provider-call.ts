@@ -10,7 +10,7 @@ import {
 import { rememberedFor } from '../lib/async.ts';
 import { defined, type Fields } from '../lib/json/json.ts';
 import { proxyErrorIn } from '../lib/net/proxies.ts';
-import type { Clock } from '../lib/time/clock.ts';
+import { type Clock, type Following, following } from '../lib/time/clock.ts';
 import {
   type Answer,
   type Asked,
@@ -59,8 +59,7 @@ type DeadlineStage = 'first_token' | 'idle' | 'whole_call';
 class CallDeadline implements Disposable {
   readonly #timeouts: CallTimeouts;
   readonly #clock: Clock;
-  readonly #outer: AbortSignal;
-  readonly #controller = new AbortController();
+  readonly #ending: Following;
   readonly #whole: Disposable;
   readonly #first: Disposable;
   #idle: Disposable | undefined;
@@ -70,16 +69,14 @@ class CallDeadline implements Disposable {
   constructor(timeouts: CallTimeouts, clock: Clock, outer: AbortSignal) {
     this.#timeouts = timeouts;
     this.#clock = clock;
-    this.#outer = outer;
+    this.#ending = following(outer);
     this.#whole = clock.timer(timeouts.wholeCallMs, () => this.#expire('whole_call'));
     this.#first = clock.timer(timeouts.firstTokenMs, () => this.#expire('first_token'));
-    if (outer.aborted) this.stop();
-    outer.addEventListener('abort', this.stop, { once: true });
   }
 
   /** Aborts with the caller's signal or when a deadline passes. */
   get signal(): AbortSignal {
-    return this.#controller.signal;
+    return this.#ending.signal;
   }
 
   get expired(): DeadlineStage | undefined {
@@ -96,10 +93,12 @@ class CallDeadline implements Disposable {
   }
 
   /** Ends the request when nothing more is needed. */
-  readonly stop = (): void => this.#controller.abort();
+  stop(): void {
+    this.#ending.abort();
+  }
 
   [Symbol.dispose](): void {
-    this.#outer.removeEventListener('abort', this.stop);
+    this.#ending[Symbol.dispose]();
     this.#whole[Symbol.dispose]();
     this.#first[Symbol.dispose]();
     this.#idle?.[Symbol.dispose]();
@@ -293,7 +292,7 @@ export function streamingProvider<Piece>(
     ...basedAt(apiBase),
     async *stream(request, signal) {
       const reader = wire.readerFor(request);
-      const deadline = new CallDeadline(timeouts, clock, signal);
+      using deadline = new CallDeadline(timeouts, clock, signal);
       const call = { provider: vendor.name, model: request.model };
       try {
         const pieces = await wire.open(request, (body) => send(body, deadline.signal));
@@ -312,8 +311,6 @@ export function streamingProvider<Piece>(
           const nowMs = clock.now();
           throw providerError(error, { ...call, secrets: [apiKey], nowMs, deadline, signal });
         }
-      } finally {
-        deadline[Symbol.dispose]();
       }
       if (!reader.ended && !reader.overlong) {
         // The response is no answer.
