@@ -128,7 +128,7 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   return firstEvent(events, ms);
 }
 
-function firstEvent(events: readonly Occasion[], timeoutMs?: number): Promise<void> {
+export function firstEvent(events: readonly Occasion[], timeoutMs?: number): Promise<void> {
   const over = new AbortController();
   return new Promise<void>((resolve) => {
     const done = () => {

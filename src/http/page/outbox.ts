@@ -6,6 +6,7 @@
 import { chatPath, RefusedError, type WholeApi } from './api.ts';
 import type { Amendment } from './chat/events.ts';
 import { storedObject, type UploadedFile } from './chat/parts.tsx';
+import { firstEvent } from './connection.ts';
 
 const PREFIX = 'nanobot.unsent.';
 /** Where earlier versions kept all of them. */
@@ -67,7 +68,9 @@ export function createOutbox(
         failures += 1;
         onFailed(message, error instanceof RefusedError ? error.message : '');
         const waitMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** (failures - 1));
-        await pause(Math.max(waitMs, error instanceof RefusedError ? error.retryAfterMs : 0));
+        const askedMs = error instanceof RefusedError ? error.retryAfterMs : 0;
+        // No longer than until the network is back.
+        await firstEvent([[window, 'online']], Math.max(waitMs, askedMs));
       }
     }
     busy.delete(chat);
@@ -109,18 +112,4 @@ function write(message: Unsent): void {
 
 function forget({ clientId }: Unsent): void {
   localStorage.removeItem(`${PREFIX}${clientId}`);
-}
-
-/** Waits, but no longer than until the network is back. */
-function pause(ms: number): Promise<void> {
-  const over = new AbortController();
-  return new Promise<void>((resolve) => {
-    const done = () => {
-      over.abort();
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    over.signal.addEventListener('abort', () => clearTimeout(timer));
-    window.addEventListener('online', done, over);
-  });
 }
