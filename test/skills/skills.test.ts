@@ -142,6 +142,15 @@ describe('a skill from elsewhere', () => {
     expect(await readFile(join(world.folder, 'home/skills.json'), 'utf8')).not.toContain('tea');
     await expect(world.care.skills.read('tea')).rejects.toThrow(/no skill "tea"/);
   });
+
+  it('is as if it were new where it is added again after it was switched off and removed', async () => {
+    const world = await makeWorld();
+    await addTea(world);
+    await world.care.choose('tea', { isOff: true, isAlways: true });
+    await world.care.remove('tea');
+    await addTea(world);
+    expect(await stateOf(world, 'tea')).toEqual({ kind: 'ready' });
+  });
 });
 
 describe('a skill that is refused', () => {

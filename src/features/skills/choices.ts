@@ -44,8 +44,11 @@ export function createSkillChoices(path: string) {
 
   return {
     all,
-    async set(name: string, change: SkillChoice): Promise<void> {
-      const chosen = new Map(await all()).set(name, change);
+    /** Undefined: as if nothing had been chosen. */
+    async set(name: string, change: SkillChoice | undefined): Promise<void> {
+      const chosen = new Map(await all());
+      if (change !== undefined) chosen.set(name, change);
+      else if (!chosen.delete(name)) return;
       const skills = Object.fromEntries([...chosen].sort(([a], [b]) => (a < b ? -1 : 1)));
       await writeAtomic(path, `${JSON.stringify({ skills }, undefined, 2)}\n`);
     },

@@ -67,7 +67,10 @@ export async function openSkillMaintenance(home: Home, env: Environment, clock: 
       installSkill(found, options, deps),
     /** @throws SkillError where the workspace has no skill of this name */
     known: (name: string) => existingSkill(name, deps.folder),
-    remove: (name: string) => removeSkill(name, deps),
+    async remove(name: string) {
+      await removeSkill(name, deps);
+      await choices.set(name, undefined);
+    },
     /** Returns the files that had changed. */
     accept: (name: string) => acceptSkill(name, deps),
   };
