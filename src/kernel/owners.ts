@@ -178,7 +178,9 @@ export function createOwners({ chats, channels, bus, clock, log, isChat }: Owner
   const alert: Alert = (troubled, text, about) => {
     if (isRepeated(`${troubled}\n${text}`)) return;
     log.warn('owner notified', { channel: troubled });
-    const isFit = (name: AccountName) => name !== troubled && channels.isRunning(name);
+    // A notice about no account waits for the owner's channel to connect again.
+    const isThere = troubled === undefined ? channels.isThere : channels.isRunning;
+    const isFit = (name: AccountName) => name !== troubled && isThere(name);
     const markdown = troubled === undefined ? text : `**${troubled}:** ${text}`;
     chats
       .notices(isFit, about)

@@ -46,6 +46,7 @@ async function writesOnPage(chat: string, text: string): Promise<void> {
   expect(sent.status).toBe(202);
 }
 
+const DOWN = { kind: 'error', code: 502, description: 'Bad Gateway' } as const;
 const FINAL = { kind: 'error', code: 400, description: 'Bad Request: content refused' } as const;
 
 /** Telegram refuses whatever holds these words, and everything in these chats. */
@@ -142,5 +143,18 @@ describe('a wrong edit of the configuration', () => {
       (await world.asks(OWNER, '/status', /Conversation/)).includes('config.json');
     await expect.poll(isShown, WAIT).toBe(false);
     expect(aboutConfig().filter((text) => !text.includes('Conversation'))).toHaveLength(1);
+  });
+});
+
+describe('a notice about no channel', () => {
+  it('waits for the channel of the owner where that is just connecting again', async () => {
+    await world.asks(FRITZ, '/cron add say in 1h: nonce-tea', /^Created/);
+    const id = /j[0-9a-f]{8}/.exec(await world.nanobot('cron', 'list'))?.[0] ?? '';
+    await world.nanobot('people', 'forget', '703');
+    using _down = telegram.fail({ method: 'getUpdates', fault: DOWN, times: 1000 });
+    await world.asks(OWNER, 'please say nonce-down', /nonce-down/);
+    await expect.poll(() => world.nanobot('status'), WAIT).toMatch(/telegram +retrying/);
+    await world.nanobot('cron', 'run', id);
+    await world.hears(OWNER, /nonce-tea.* was disabled: Fritz/);
   });
 });
