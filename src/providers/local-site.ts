@@ -151,9 +151,13 @@ export class LocalSite {
     return this.gate.ahead(this.#places);
   }
 
-  /** A call of the model completed; missing facts about it are requested now. */
+  /** A call of the model completed: requests facts that are missing, or from before it was loaded. */
   answered(model: string): void {
     this.#answeredAt = this.#deps.clock.monotonic();
+    if (this.#warmth.get(model)?.kind === 'failed') this.#warmth.delete(model);
+    const facts = this.facts(model);
+    if (facts?.isLoaded === false)
+      this.#learnt.set(model, { facts, until: Number.NEGATIVE_INFINITY });
     void this.ready(model);
   }
 

@@ -83,6 +83,23 @@ describe('the window of a local model', () => {
     await expect.poll(() => handle().contextTokens, { interval: 5 }).toBe(4096);
   });
 
+  it.each(['ollama', 'lmstudio'] as const)(
+    'is asked anew of %s once a call has loaded what could not be loaded before',
+    async (kind) => {
+      const { side, server, registry, model, handle } = await world(kind, kind);
+      await using _server = server;
+      side.refuseLoads.push({ status: 500, body: { error: 'no room' } });
+      const { site } = registry.localModel(model) ?? {};
+      await site?.warmUp(QWEN.id, { meter: undefined }, SIGNAL);
+      expect(site?.report().models).toMatchObject([{ warmth: { kind: 'failed' } }]);
+      expect(handle().contextTokens).toBe(32_768);
+      side.loaded.add(QWEN.id);
+      await askedBody(server, handle());
+      await expect.poll(() => handle().contextTokens, { interval: 5 }).toBe(8192);
+      expect(site?.report().models[0]?.warmth).toBeUndefined();
+    },
+  );
+
   it('is asked anew at once where a question was too long', async () => {
     const model = { ...QWEN };
     const { side, server, registry, handle } = await world('ollama', 'ollama', [model]);
