@@ -363,6 +363,13 @@ describe('a budget of the day', () => {
     expect(told.map(({ markdown }) => markdown).join()).not.toContain('test/small');
   });
 
+  it('that is lowered below what was used is raised from there, also before a call is refused', async () => {
+    finish(await ask('7'), 20_000, 500);
+    budget = { perPersonTokensPerDay: 6000 };
+    expect(await service.raise(100)).toEqual(['person chat:7']);
+    expect(await ask('7')).toMatchObject({ kind: 'reserved' });
+  });
+
   it('of the total is told the owner, and an owner allows more of what is used up', async () => {
     budget = { totalMoneyPerDay: 0.01 };
     finish(await ask('7'), 800, 800);

@@ -29,7 +29,7 @@ import {
   TOTAL,
 } from './rules/budget-limits.ts';
 import type { ConversationCost } from './rules/conversation-cost.ts';
-import { isLimited, isNearlyUsed, type Ledger, shareUsed } from './rules/spending.ts';
+import { isLimited, isNearlyUsed, shareUsed } from './rules/spending.ts';
 import type { Spending, SpendingSettings } from './spending.ts';
 import type { BudgetOwners, LedgerRow } from './spending-day.ts';
 
@@ -199,18 +199,22 @@ export function createSpendingService(
       if (of !== undefined && of !== day.day) return [];
       // 100 % is also reported where the rest is too little for an answer.
       const isAnyUsedUp = day.ledgers.rows.some((row) => row.value.told === 100);
-      const isShort = ({ told }: Ledger) => (isAnyUsedUp ? told === 100 : told > 0);
-      const isMeant = (row: LedgerRow) =>
-        key === undefined ? isShort(row.value) : row.key === key || row.names.has(key);
+      const isShort = (view: BudgetView) =>
+        isAnyUsedUp ? view.ledger.told === 100 : isNearlyUsed(view);
+      const isMeant = (row: LedgerRow, view: BudgetView) =>
+        key === undefined ? isShort(view) : row.key === key || row.names.has(key);
       const isAsBefore = ({ value }: LedgerRow) =>
         before === undefined || value.extraPercent === before;
       const raisedRows: LedgerRow[] = [];
       for (const row of day.ledgers.rows) {
-        const { cap } = await viewOf(row);
-        if (!isMeant(row) || !isAsBefore(row)) continue;
+        const view = await viewOf(row);
+        const { cap } = view;
+        if (!isMeant(row, view) || !isAsBefore(row)) continue;
         day.change(row, (ledger) => {
           if (before !== undefined && ledger.extraPercent !== before) return ledger;
-          const extraPercent = ledger.extraPercent + percent;
+          // A limit may have been lowered below what was used before.
+          const used = Math.ceil(100 * shareUsed({ ledger: { ...ledger, extraPercent: 0 }, cap }));
+          const extraPercent = Math.max(ledger.extraPercent, used - 100) + percent;
           const raised = { ...ledger, extraPercent, told: 0 } as const;
           return { ...raised, told: isNearlyUsed({ ledger: raised, cap }) ? 80 : 0 };
         });
