@@ -62,6 +62,8 @@ export function readWhatsApp(message: proto.IMessage) {
     /** It is part of an album, which comes as several messages. */
     isOfAlbum: albumOf(message) === undefined ? undefined : (true as const),
     quoted: quoteOf(context),
+    /** Seconds until it disappears, if it does not stay. */
+    timer: context?.expiration || undefined,
     /** The people it mentions. */
     mentioned: mentioned.length === 0 ? undefined : mentioned,
   };

@@ -12,6 +12,7 @@ import { type ChatId, type MessageId, type NativeId, nativeId } from '../../kern
 import type { ChatRef, OutboundMessage } from '../../kernel/message/message.ts';
 import type { Clock } from '../../lib/time/clock.ts';
 import type { Editing, Retracting } from '../channel.ts';
+import type { Contexts } from './context.ts';
 import { answerTo, type Pacer } from './pacer.ts';
 import { beginningForWhatsApp, splitForWhatsApp } from './rules/markup.ts';
 import { type SentMessage, type SentMessages, sentId } from './sent-messages.ts';
@@ -37,6 +38,7 @@ export type EditsDeps = {
   readonly random: () => number;
   /** The address of a chat that may be written to. @throws DeliveryError not_sent */
   admit(chat: ChatId): Promise<string>;
+  readonly contexts: Pick<Contexts, 'of'>;
 };
 
 type FinalEdit = {
@@ -68,13 +70,14 @@ export function createEdits(deps: EditsDeps) {
   const power: Editing & Retracting = {
     minIntervalMs: MIN_EDIT_INTERVAL_MS,
 
-    async place({ chat }, markdown, { name = `${clock.now()} ${deps.random()}`, signal }) {
+    async place({ chat }, markdown, { replyTo, name = `${clock.now()} ${deps.random()}`, signal }) {
       const jid = await deps.admit(chat);
       await transmitter.ready(signal);
       const rows = await pacer.admit(answerTo(chat), signal);
       const id = sentId(`draft of ${chat}`, name);
       const content = textContent(beginning(markdown));
-      await transmitter.send({ id, chat, jid, content, rows }, signal);
+      const context = await deps.contexts.of(chat, replyTo);
+      await transmitter.send({ id, chat, jid, content, context, rows }, signal);
       return nativeId(id);
     },
 
@@ -83,8 +86,7 @@ export function createEdits(deps: EditsDeps) {
       const row = await editable(draft);
       if (row === undefined || text === '' || !(await pacer.takeFree(answerTo(chat)))) return;
       const id = sentId(draft, `edit ${clock.now()}`);
-      const content = { ...textContent(text), edit: keyOf(draft, row.jid) };
-      await transmitter.send({ id, chat, jid: row.jid, content }, signal);
+      await transmitter.send({ id, chat, ...editOf(draft, row, text) }, signal);
     },
 
     async remove({ chat }, draft, signal) {
@@ -119,9 +121,8 @@ export function createEdits(deps: EditsDeps) {
       const [text, ...more] = splitForWhatsApp(now, MESSAGE_UNITS);
       if (row === undefined || text === undefined || more.length > 0) return false;
       const rows = await pacer.admit(answerTo(chat), signal);
-      const content = { ...textContent(text), edit: keyOf(part, row.jid) };
       const id = sentId(part, `closed ${now}`);
-      await transmitter.send({ id, chat, jid: row.jid, content, rows }, signal);
+      await transmitter.send({ id, chat, ...editOf(part, row, text), rows }, signal);
       return true;
     },
     /** Makes the draft the final text; false if it is too old to edit. @throws DeliveryError */
@@ -131,10 +132,9 @@ export function createEdits(deps: EditsDeps) {
     ): Promise<boolean> {
       const row = await editable(draft);
       if (row === undefined) return false;
-      const content = { ...textContent(text), edit: keyOf(draft, row.jid) };
       const id = sentId(message, 'edit');
       try {
-        await transmitter.send({ id, chat, jid: row.jid, content, rows }, signal);
+        await transmitter.send({ id, chat, ...editOf(draft, row, text), rows }, signal);
         return true;
       } catch (error) {
         const isRefused = error instanceof DeliveryError && error.code === 'whatsapp_refused';
@@ -147,6 +147,13 @@ export function createEdits(deps: EditsDeps) {
 
 /** No preview: it would be fetched from a URL that may be untrusted content. */
 export const textContent = (text: string) => ({ text, linkPreview: null });
+
+/** Only texts are edited; the new one quotes and disappears as the first did. */
+const editOf = (id: NativeId, { jid, message }: SentMessage, text: string) => ({
+  jid,
+  content: { ...textContent(text), edit: keyOf(id, jid) },
+  context: message.extendedTextMessage?.contextInfo ?? undefined,
+});
 
 const keyOf = (id: string, jid: string): WAMessageKey => ({ remoteJid: jid, fromMe: true, id });
 

@@ -10,6 +10,7 @@ import type { ChatRef, OutboundMessage } from '../../kernel/message/message.ts';
 import { within } from '../../lib/async.ts';
 import { t } from '../../lib/texts.ts';
 import type { ChannelHost, Reactions } from '../channel.ts';
+import type { Contexts } from './context.ts';
 import {
   contentOfUnit,
   createEdits,
@@ -35,6 +36,7 @@ import { createTransmitter, type OpenLink, type Transmitter } from './transmit.t
 type OutboxDeps = {
   readonly link: OpenLink;
   readonly people: Pick<People, 'addressOf' | 'hasWritten' | 'namesOf' | 'meet'>;
+  readonly contexts: Pick<Contexts, 'of'>;
   /** Whether the owner answers in this chat by hand. */
   isPaused(chat: ChatId): Promise<boolean>;
   /** Takes the keys of messages of this chat that are not marked as read yet. */
@@ -48,7 +50,7 @@ type OutboxDeps = {
 export type Outbox = ReturnType<typeof createOutbox>;
 
 export function createOutbox(deps: OutboxDeps) {
-  const { link, people, settings, random } = deps;
+  const { link, people, contexts, settings, random } = deps;
   const { state, clock, log } = deps.host;
   const sent = createSentMessages({ state, clock });
   const taken = (id: string) => {
@@ -59,7 +61,7 @@ export function createOutbox(deps: OutboxDeps) {
   const pacer = createPacer({ state, clock, limits: settings.pacing, random });
   const courtesies = createCourtesies(deps);
   const admit = async (chat: ChatId) => (await requireOpenChat(chat, deps)).jid;
-  const sending = { transmitter, sent, pacer, clock, random, admit };
+  const sending = { transmitter, sent, pacer, clock, random, admit, contexts };
   const edits = createEdits(sending);
   const parts = { ...deps, transmitter, pacer, edits, courtesies };
   return {
@@ -130,7 +132,8 @@ async function sendPart(
       if (await deps.edits.finish(final, signal)) return draft;
     }
     const id = sentId(message.id, index);
-    await transmitter.send({ id, chat, jid, content, rows }, signal);
+    const context = await deps.contexts.of(chat, index === 0 ? message.replyTo : undefined);
+    await transmitter.send({ id, chat, jid, content, context, rows }, signal);
     return nativeId(id);
   } finally {
     await courtesies.done(jid, signal);

@@ -9,6 +9,7 @@ import { RecentMap } from '../../lib/async.ts';
 import { t } from '../../lib/texts.ts';
 import type { ChannelHost } from '../channel.ts';
 import { albumOf, readWhatsApp, signOf } from './content.ts';
+import type { Contexts } from './context.ts';
 import type { LinkedAccount } from './creds.ts';
 import {
   entryOfRow,
@@ -28,6 +29,7 @@ import { normaliseAllowed, personOfId } from './rules/jid.ts';
 
 export type RowReaderDeps = Pick<ChannelHost, 'clock' | 'log'> & {
   readonly people: People;
+  readonly contexts: Pick<Contexts, 'heard'>;
   readonly pause: OwnerPause;
   /** The owner answered on the phone: messages in chats with these names are read already. */
   readByOwner(names: readonly string[]): void;
@@ -121,8 +123,9 @@ export function createRowReader(deps: RowReaderDeps) {
     ownerUntil: number,
     gate?: string,
   ): Promise<InboundEntry> {
-    const quotedId = read.reading?.quoted?.id;
-    return entryOfRow(read, speaker, {
+    const { row, reading } = read;
+    const quotedId = reading?.quoted?.id;
+    const made = entryOfRow(read, speaker, {
       now: clock.now(),
       maxAgeMs: settings.maxAgeHours * HOUR_MS,
       ownerUntil,
@@ -130,6 +133,10 @@ export function createRowReader(deps: RowReaderDeps) {
       isQuoteOurs: quotedId !== undefined && (await deps.isOurs(quotedId)),
       gate,
     });
+    if (reading !== undefined && made.kind === 'queue' && read.sign === undefined) {
+      await deps.contexts.heard(made.message, row.key, reading.timer);
+    }
+    return made;
   }
 
   /** A mention below one picture addresses the whole album. */

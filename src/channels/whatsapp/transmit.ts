@@ -5,6 +5,7 @@
 import {
   type AnyMessageContent,
   generateWAMessageContent,
+  getContentType,
   isJidGroup,
   jidNormalizedUser,
   type proto,
@@ -33,6 +34,8 @@ type Stanza = {
   readonly chat: ChatId;
   readonly jid: string;
   readonly content: AnyMessageContent;
+  /** The message it quotes, and when it disappears. */
+  readonly context?: proto.IContextInfo | undefined;
   /** Rows that become durable with the message, before it is sent. */
   readonly rows?: readonly KeyValueChange[];
 };
@@ -91,7 +94,7 @@ export function createTransmitter({ link, acks, sent, taken, clock }: TransmitDe
       await prepare('known');
       const message =
         before?.message ??
-        (await until(UPLOAD_MS, signal, () => messageOf(stanza.content, socket), notUploaded));
+        (await until(UPLOAD_MS, signal, () => messageOf(stanza, socket), notUploaded));
       if (before?.jid !== jid || rows.length > 0) {
         const at = before?.at ?? clock.now();
         await sent.store(id, { chat, jid, at, state: 'sending', message }, rows);
@@ -143,10 +146,16 @@ export function createTransmitter({ link, acks, sent, taken, clock }: TransmitDe
 }
 
 /** As the library creates it: with the secret that every message carries; a file is uploaded. */
-function messageOf(content: AnyMessageContent, socket: WASocket): Promise<proto.IMessage> {
-  return generateWAMessageContent(content, { upload: socket.waUploadToServer }).catch((cause) => {
+async function messageOf({ content, context }: Stanza, socket: WASocket): Promise<proto.IMessage> {
+  const options = { upload: socket.waUploadToServer };
+  const message = await generateWAMessageContent(content, options).catch((cause) => {
     throw notUploaded(cause);
   });
+  // The library would put it beside the new text of an edit, where no client looks for it.
+  const shown = message.protocolMessage?.editedMessage ?? message;
+  const kind = getContentType(shown);
+  if (kind !== undefined && context) Object.assign(Object(shown[kind]), { contextInfo: context });
+  return message;
 }
 
 /** The stanza's attributes that mark an edit or a revoke. */

@@ -22,6 +22,7 @@ import {
   type Editing,
   type Reactions,
 } from '../channel.ts';
+import { createContexts } from './context.ts';
 import { MIN_EDIT_INTERVAL_MS } from './drafts.ts';
 import { createInbox } from './inbox.ts';
 import { type Ledger, openLedger } from './ledger.ts';
@@ -213,9 +214,11 @@ async function openSession(deps: SessionDeps): Promise<Session> {
     log,
   });
   const people = createPeople({ state, clock, log, directory, account });
+  const contexts = createContexts(state);
   const outbox: Outbox = createOutbox({
     link,
     people,
+    contexts,
     isPaused: (chat) => inbox.isPaused(chat),
     unread: (chat) => inbox.takeUnread(chat),
     settings: config,
@@ -225,6 +228,7 @@ async function openSession(deps: SessionDeps): Promise<Session> {
   const inbox = createInbox({
     host,
     people,
+    contexts,
     ledger,
     link,
     settings: config,

@@ -93,6 +93,32 @@ describe('a message in a WhatsApp group', () => {
 });
 
 describe('an answer in a WhatsApp group', () => {
+  it('quotes its question in the first part alone, and disappears as the group’s messages do', async () => {
+    await using world = await startWorld();
+    const { rig, group, anna, ben } = world;
+    const mine = `${rig.phone.lid}@lid`;
+    const asked = await group.says(anna, `@${rig.phone.lid} when?`, { mentions: [mine] });
+    const contextInfo = { expiration: 86_400 };
+    await group.says(ben, 'where?', {
+      message: { extendedTextMessage: { text: 'where?', contextInfo } },
+    });
+    const [question] = await came(world, 2);
+    if (question === undefined) throw new Error('unreachable');
+    const answer = { ...answerIn(group, 'q/0', `${'a'.repeat(4000)}b`), replyTo: question.id };
+    const { signal } = new AbortController();
+    const draft = await rig.channel.editing?.place(answer.chat, 'aa', { ...answer, signal });
+    await rig.channel.send(answer, sending(draft && { draft }));
+    await seen(world, ben, 'b');
+    const contexts = group
+      .seenBy(ben)
+      .map(({ message }) => message.extendedTextMessage?.contextInfo)
+      .map((one) => [one?.stanzaId || '', one?.expiration, one?.quotedMessage?.conversation]);
+    expect(contexts).toEqual([
+      [asked, 86_400, 'when?'],
+      ['', 86_400, undefined],
+    ]);
+  });
+
   it('asks who is in it once, and again when somebody joined, who then reads it too', async () => {
     await using world = await startWorld();
     const { rig, group, anna, ben } = world;

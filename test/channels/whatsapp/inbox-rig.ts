@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { proto } from '@whiskeysockets/baileys';
+import { createContexts } from '../../../src/channels/whatsapp/context.ts';
 import { createInbox, type Inbox } from '../../../src/channels/whatsapp/inbox.ts';
 import {
   arrivalKey,
@@ -133,6 +134,7 @@ export async function openInboxRig(settings: InboxSettings = {}): Promise<InboxR
       host,
       ledger,
       people,
+      contexts: createContexts(state),
       undecryptable,
       pause: createOwnerPause({ state, clock, pauseMs }),
       unresolved: createUnresolved({ host, allowFrom: () => allowFrom }),

@@ -7,6 +7,7 @@ import type {
   WAMessageKey,
   WASocket,
 } from '@whiskeysockets/baileys';
+import { createContexts } from '../../../src/channels/whatsapp/context.ts';
 import { createOutbox, type Outbox } from '../../../src/channels/whatsapp/outbox.ts';
 import { createPeople } from '../../../src/channels/whatsapp/people.ts';
 import { isPerson, parseJid, WHATSAPP } from '../../../src/channels/whatsapp/rules/jid.ts';
@@ -108,6 +109,7 @@ export class OutboxRig implements AsyncDisposable {
         },
       },
       people: this.people(),
+      contexts: createContexts(this.host.state),
       isPaused: async (chat) => this.paused.has(chat),
       unread: async (chat) => {
         const keys = this.unread.get(chat) ?? [];
