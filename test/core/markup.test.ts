@@ -28,6 +28,7 @@ describe('Markdown as Telegram HTML', () => {
     ['[a `b`](https://c.d)', '<a href="https://c.d">a b</a>'],
     ['<script>x</script>', '&lt;script&gt;x&lt;/script&gt;'],
     ['a<br>b', 'a\nb'],
+    ['a[^1]\n\n[^1]: note', 'a[^1]\n\n[^1]: note'],
     ['a &lt;b&gt; &amp;amp;', 'a &lt;b&gt; &amp;amp;'],
     ['a\n\n---\n\nb', 'a\n\n──────────\n\nb'],
     ['约10~20元，每次30~40分钟', '约10~20元，每次30~40分钟'],

@@ -36,6 +36,11 @@ const BOLD_PUNCTUATION = /^\*\*(?=[\p{P}\p{S}])[^*\n]+(?<!\s)\*\*(?!\*)/u;
  * no bold that begins or ends with punctuation.
  */
 export class AnswerTokenizer extends Tokenizer {
+  /** A footnote of one word is no address of a link: it stays as written, as longer ones do. */
+  override def(src: string) {
+    return /^ {0,3}\[\^/.test(src) ? undefined : super.def(src);
+  }
+
   override del(...[src, masked, before]: Parameters<Tokenizer['del']>) {
     return src.startsWith('~~') ? super.del(src, masked, before) : undefined;
   }
