@@ -175,6 +175,15 @@ describe('the owner’s link', () => {
     expect(await rig.queued()).toEqual(['hello']);
   });
 
+  it('greets once, and carries out no command from before', async () => {
+    rig = await makePeopleRig({}, {});
+    for (const text of ['/start', '/start WRONGCODE2', '/allow 8', 'hello'])
+      await rig.say('7', text);
+    const { code } = await rig.people.pairing.issueOwnerCode('chat');
+    await rig.say('7', `/start ${code}`);
+    expect(await rig.queued()).toEqual(['hello']);
+  });
+
   it('works for somebody on the allow list, and for nobody who is blocked', async () => {
     rig = await makePeopleRig({ allowFrom: ['7'] }, { 8: 'blocked' });
     const { code } = await rig.people.pairing.issueOwnerCode('chat');
@@ -186,6 +195,13 @@ describe('the owner’s link', () => {
 });
 
 describe('decisions about people', () => {
+  it('answer the first `/start` of somebody, and no other command from before', async () => {
+    await withOwnerPresent({});
+    for (const text of ['/start', '/allow 8', 'let me in']) await rig.say('7', text);
+    await rig.say(OWNER, '/allow 7');
+    expect(await rig.queued()).toEqual(['/start', 'let me in']);
+  });
+
   it.each(['trusted', 'guest'] as const)('are not for somebody who is %s', async (role) => {
     rig = await makePeopleRig({}, { [OWNER]: 'owner', 2: role });
     await rig.say('7', 'hello');

@@ -358,7 +358,7 @@ function createSteps(deps: GateDeps): readonly IntakeStep[] {
       async afterwards() {
         await people.persons.joinLocalChannels(message);
         await reply(message, t`You are paired as my owner.\n\n${WELCOME}`);
-        await people.decisions.answerHeld(chat.channel, idsOf(sender));
+        await people.decisions.answerHeld(chat.channel, idsOf(sender), true);
       },
     };
   }

@@ -205,7 +205,7 @@ export async function redeemLink(
       if (person.role !== 'owner') {
         tellOwner(t`${verbatim(person.name)} (${person.id}) linked ${here}.`);
       }
-      await people.decisions.answerHeld(chat.channel, ids);
+      await people.decisions.answerHeld(chat.channel, ids, true);
     },
   };
 }

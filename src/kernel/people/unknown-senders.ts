@@ -6,7 +6,7 @@ import { createLanes } from '../../lib/async.ts';
 import { flag, kind, number, place, rowShape, text, texts } from '../../lib/json/json.ts';
 import { msgid, ngettext, t } from '../../lib/texts.ts';
 import type { Clock } from '../../lib/time/clock.ts';
-import type { AdmittedRole, Role } from '../access/admission.ts';
+import { type AdmittedRole, parseCommand, type Role } from '../access/admission.ts';
 import { textWithAttachments } from '../message/attachment.ts';
 import { type InboundMessage, idsOf, type PersonSender } from '../message/message.ts';
 import { firstWords, shortName } from '../message/untrusted.ts';
@@ -247,13 +247,25 @@ export function createDecisions({ pairing, strangers, now, release, settled }: D
   const settle = (unknownSender: UnknownSender, words: string) =>
     settled(unknownSenderQuestion(unknownSender), decidedElsewhere(words));
 
-  /** Queues their messages without letting them in; returns how many messages. */
-  async function answer(unknownSender: UnknownSender, words = NOTHING_LEFT): Promise<number> {
+  /**
+   * Queues their messages without letting them in; returns how many messages. No command is carried
+   * out later; `/start` brings the greeting, unless they have it.
+   */
+  async function answer(
+    unknownSender: UnknownSender,
+    { words = NOTHING_LEFT, isGreeted = false } = {},
+  ): Promise<number> {
     await settle(unknownSender, words);
     const held = await strangers.held(unknownSender);
-    if (held.length > 0) await release(held.map(({ message }) => message));
+    const meant = held
+      .map(({ message }) => message)
+      .filter(({ text }) => {
+        const command = parseCommand(text);
+        return command === undefined || (command.name === 'start' && !isGreeted);
+      });
+    if (meant.length > 0) await release(meant);
     await strangers.forget(unknownSender, held);
-    return held.length;
+    return meant.length;
   }
 
   /** Leaves their messages unanswered to the owner; decides nothing about them. */
@@ -269,10 +281,15 @@ export function createDecisions({ pairing, strangers, now, release, settled }: D
   /**
    * Queues messages that a person sent before they were let in by other means; returns how many.
    */
-  async function answerHeld(channel: string, ids: readonly string[]): Promise<number> {
+  async function answerHeld(
+    channel: string,
+    ids: readonly string[],
+    isGreeted = false,
+  ): Promise<number> {
+    const words = t`they are let in.`;
     let answered = 0;
     for (const unknownSender of await waitingAs(channel, ids))
-      answered += await answer(unknownSender, t`they are let in.`);
+      answered += await answer(unknownSender, { words, isGreeted });
     return answered;
   }
 
