@@ -133,6 +133,9 @@ describe('an owner, alone with the agent', () => {
     await hears(OWNER, /^Reminder set: stretch/, before);
     await world.presses(OWNER, 'Undo', /Undone/);
     expect(await asks(OWNER, 'CALL cron {"action":"list"}', /^Done/)).not.toContain('stretch');
+    const recurring = 'CALL cron {"action":"add","kind":"say","text":"water","every":"2h"}';
+    await asks(OWNER, recurring, /^Done: /);
+    await hears(OWNER, /^Reminder set: water, every 2h; next: /);
   });
 
   it('sees the policy in /whoami and changes it by /approvals', async () => {

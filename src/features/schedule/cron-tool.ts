@@ -34,7 +34,7 @@ import { withPerson } from '../people/index.ts';
 import type { JobAsker, JobChange, JobService, ShownJob } from './jobs.ts';
 import { type Gate, gateNeeds, readGate } from './rules/gate.ts';
 import { type Job, type JobWish, jobWords, parseHead } from './rules/job.ts';
-import { JobError, readSchedule } from './rules/schedule.ts';
+import { JobError, readSchedule, scheduleText } from './rules/schedule.ts';
 
 const HINT =
   'Usage:\n' +
@@ -398,7 +398,9 @@ export function createJobAskers({ service, persons, origins, offerUndo }: JobAsk
         const { job, line, next } = shown;
         if (isUndoable && asker.kind === 'person') {
           const what = job.kind === 'say' ? t`Reminder set` : t`Job set`;
-          const text = `${what}: ${verbatim(job.name)}, ${next}.`;
+          const { name, schedule } = job;
+          const rule = schedule.kind === 'at' ? '' : t`${scheduleText(schedule, '')}; next: `;
+          const text = `${what}: ${verbatim(name)}, ${rule}${next}.`;
           await offerUndo({ subject: JOB_UNDO, id: job.id, text, to: asker });
         }
         return `Created: ${line}`;
