@@ -109,12 +109,17 @@ describe('an answer in a WhatsApp group', () => {
     const draft = await rig.channel.editing?.place(answer.chat, 'aa', { ...answer, signal });
     await rig.channel.send(answer, sending(draft && { draft }));
     await seen(world, ben, 'b');
+    await rig.stop();
+    await rig.start();
+    await rig.channel.send(answerIn(group, 'q/1', 'a reminder'), sending());
+    await seen(world, ben, 'a reminder');
     const contexts = group
       .seenBy(ben)
       .map(({ message }) => message.extendedTextMessage?.contextInfo)
       .map((one) => [one?.stanzaId || '', one?.expiration, one?.quotedMessage?.conversation]);
     expect(contexts).toEqual([
       [asked, 86_400, 'when?'],
+      ['', 86_400, undefined],
       ['', 86_400, undefined],
     ]);
   });
