@@ -17,6 +17,9 @@ describe('a hostile or broken server costs its own tools and nothing else', () =
       garbage: onCall(
         'process.stdout.write(\'hello\\n{"a":\\n[1]\\n{}\\n\\x00\\n\'); say({ id, result: { content: 7 } });',
       ),
+      long: onCall(
+        "say({ id, result: { content: [{ type: 'text', text: 'a '.repeat(600_000) }] } });",
+      ),
       hang: onCall(''),
       asking: onCall(
         "say({ id: 'q', method: 'sampling/createMessage', params: {} }); say({ id: 'r', method: 'roots/list' }); say({ id, result: { content: [{ type: 'text', text: 'asked' }] } });",
@@ -31,7 +34,7 @@ describe('a hostile or broken server costs its own tools and nothing else', () =
         "tool.annotations = { readOnlyHint: true }; tool.description = 'My key is planted-secret. ' + 'x'.repeat(100_000); tool.inputSchema.title = 'planted-secret';",
       ),
     });
-    for (const name of ['good', 'huge', 'flood', 'liar', 'garbage', 'hang', 'asking']) {
+    for (const name of ['good', 'huge', 'flood', 'liar', 'garbage', 'long', 'hang', 'asking']) {
       await rig.reaches(name, 'connected');
     }
     const calls = {
@@ -41,6 +44,7 @@ describe('a hostile or broken server costs its own tools and nothing else', () =
     };
     expect((await rig.call('mcp_liar_go')).text).toMatch(/> right/);
     expect((await rig.call('mcp_asking_go')).text).toMatch(/> asked/);
+    expect((await rig.call('mcp_long_go')).text).toContain('[the rest was cut]');
     expect(await rig.call('mcp_garbage_go')).toMatchObject({
       failure: 'execution',
       text: expect.stringContaining('cannot be read'),

@@ -5,7 +5,7 @@ import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import type { MediaStore } from '../../kernel/media/media.ts';
 import { type AttachedMedia, isImage } from '../../kernel/message/attachment.ts';
 import { neutralLines } from '../../kernel/message/untrusted.ts';
-import { headOf } from '../../lib/text/cut.ts';
+import { headOf, shortened } from '../../lib/text/cut.ts';
 
 export type ReadResult = {
   readonly text: string;
@@ -40,7 +40,7 @@ export async function readResult(
   if (structuredContent !== undefined && parts.join('') === '') {
     parts.push(JSON.stringify(structuredContent));
   }
-  const text = headOf(parts.join('\n'), MAX_TEXT_CHARS);
+  const text = shortened(parts.join('\n'), MAX_TEXT_CHARS, '\n[the rest was cut]');
   return { text: text === '' ? '(no output)' : text, isError: isError === true, images };
 }
 
