@@ -377,6 +377,9 @@ describe('what cannot be read', () => {
     ]);
     expect(await reason(locked)).toBe('it is protected by a password');
     expect(await reason(locked.subarray(0, 500))).toContain('old office format');
+    const outlook = Buffer.from('__properties_version1.0', 'utf16le');
+    const message = Buffer.concat([locked.subarray(0, 500), outlook]);
+    expect(await reason(message)).toContain('saved as .eml');
     expect(await reason(zip({ 'a.txt': 'hi' }))).toContain('archives are not unpacked');
     expect(await reason(Buffer.from([0, 1, 2, 3, 4, 200, 0]))).toContain('cannot be read as text');
     expect(await reason(new Uint8Array())).toBe('it is empty');

@@ -32,6 +32,8 @@ const XHTML = /^\s*<\?xml[^>]*>\s*(?:<!doctype\s+html[^>]*>\s*)?<html[\s>]/i;
 /** The encoding of stream names in old office files. */
 const utf16 = (text: string) => Buffer.from(text, 'utf16le').toString('latin1');
 const ENCRYPTED_PACKAGE = utf16('EncryptedPackage');
+/** In every Outlook message (MS-OXMSG section 2.4). */
+const OUTLOOK_PROPERTIES = utf16('__properties_version1.0');
 
 const OPEN_DOCUMENTS = new Map<string | undefined, 'text' | 'sheets' | 'slides'>([
   ['application/vnd.oasis.opendocument.text', 'text'],
@@ -42,6 +44,7 @@ const OPEN_DOCUMENTS = new Map<string | undefined, 'text' | 'sheets' | 'slides'>
 const HEAD_BYTES = 2048;
 const EMPTY = t`it is empty`;
 const OLD = t`it is in an old office format; saved as .docx, .xlsx or .pptx it can be read`;
+const OUTLOOK = t`it is an Outlook message; saved as .eml or as text it can be read`;
 
 export async function readDocument(content: Uint8Array): Promise<DocumentReading> {
   try {
@@ -58,7 +61,7 @@ async function read(content: Uint8Array): Promise<DocumentReading> {
   const begins = (marks: readonly string[]) => marks.some((mark) => head.startsWith(mark));
   if (begins(ZIP)) return readArchive(new Archive(content));
   if (begins(RTF)) return (await import('./rtf.ts')).readRtf(content);
-  if (begins(OLD_OFFICE)) throw new DocumentProblem(isLocked(content) ? LOCKED : OLD);
+  if (begins(OLD_OFFICE)) throw new DocumentProblem(oldProblem(content));
   if (begins(OTHER_ARCHIVES)) throw new DocumentProblem(ARCHIVE);
   if (isMail(content)) return (await import('./mail.ts')).readMailFile(content);
   if (head.slice(0, PDF_MARK_BYTES).includes('%PDF-')) {
@@ -73,12 +76,11 @@ function isMail(content: Uint8Array): boolean {
   return FIELDS.every((field) => field.test(header));
 }
 
-const isLocked = (content: Uint8Array) =>
-  Buffer.from(content.buffer, content.byteOffset, content.byteLength).includes(
-    ENCRYPTED_PACKAGE,
-    0,
-    'latin1',
-  );
+function oldProblem(content: Uint8Array): string {
+  const bytes = Buffer.from(content.buffer, content.byteOffset, content.byteLength);
+  if (bytes.includes(ENCRYPTED_PACKAGE, 0, 'latin1')) return LOCKED;
+  return bytes.includes(OUTLOOK_PROPERTIES, 0, 'latin1') ? OUTLOOK : OLD;
+}
 
 async function readArchive(archive: Archive): Promise<DocumentReading> {
   if (archive.has('word/document.xml')) return (await import('./docx.ts')).readDocx(archive);
