@@ -25,7 +25,7 @@ const CALL: ModelCallRecord = {
   ...{ model: 'anthropic/sim', status: 'ok', estimated: { input: 90, output: 9 } },
   base: 'https://models.test/v1',
   answer: { requested: 3, executed: 2, isDoubted: false },
-  usage: { inputTokens: 100, outputTokens: 10, cachedTokens: 60 },
+  usage: { inputTokens: 100, outputTokens: 10, cachedTokens: 60, writtenTokens: 20 },
 };
 const ACCOUNT = accountName({ channel: 'telegram', account: 'default' } as never);
 const RECORDS: readonly TelemetryRecord[] = [
@@ -80,7 +80,7 @@ describe('metrics.jsonl', () => {
       {
         ...{ timestamp: '2026-01-15T12:00:00.000Z', request_id: 'telegram:42#7', role: 'turn' },
         ...{ session: 'telegram:42', model: 'anthropic/sim', elapsed_ms: 1500, status: 'ok' },
-        ...{ prompt_tokens: 100, cached_tokens: 60, completion_tokens: 10 },
+        ...{ prompt_tokens: 100, cached_tokens: 60, written_tokens: 20, completion_tokens: 10 },
         ...{ tool_calls_requested: 3, tool_calls_executed: 2, validation_result: 'ok' },
         provider_base: 'https://models.test/v1',
       },

@@ -10,7 +10,7 @@ const LINE = z.looseObject({
   ...{ timestamp: text, role: text, model: text, status: text, elapsed_ms: number },
   ...{ request_id: text.optional(), session: text.optional(), waited_ms: number.optional() },
   ...{ prompt_tokens: number.optional(), cached_tokens: number.optional() },
-  completion_tokens: number.optional(),
+  ...{ written_tokens: number.optional(), completion_tokens: number.optional() },
   ...{ prompt_tokens_estimated: number.optional(), completion_tokens_estimated: number.optional() },
 });
 
@@ -21,6 +21,7 @@ export const usageIn = (call: CallLine) => ({
   input: call.prompt_tokens ?? call.prompt_tokens_estimated ?? 0,
   output: call.completion_tokens ?? call.completion_tokens_estimated ?? 0,
   cached: call.cached_tokens ?? 0,
+  written: call.written_tokens ?? 0,
 });
 
 /** Undefined where the line is cut off or of something else. */

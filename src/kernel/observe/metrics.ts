@@ -81,6 +81,7 @@ function lineOf(record: ModelCallRecord) {
     completion_tokens_estimated: usage === undefined ? estimated.output : undefined,
     prompt_tokens: usage?.inputTokens,
     cached_tokens: usage?.cachedTokens,
+    written_tokens: usage?.writtenTokens,
     completion_tokens: usage?.outputTokens,
     anti_drift_score: drift?.score,
     anti_drift_signals: drift?.signals,
