@@ -300,25 +300,34 @@ export function blockedSendersStage({
   }
 
   async function watched(turn: Turn, next: NextStage): Promise<HandledTurn> {
-    const over = new AbortController();
-    stopOnceBlocked(turn, over.signal).catch((error) => {
-      if (!over.signal.aborted) log.warn('sender of a turn not checked', { error });
-    });
+    const { session } = turn;
+    const [{ message }] = turn.messages;
+    let isOver = false;
+    let looking = lookLater();
+
+    function lookLater(): Disposable {
+      return clock.timer(LOOK_MS, () => {
+        look().catch((error) => log.warn('sender of a turn not checked', { error }));
+      });
+    }
+
+    async function look() {
+      const blocked = await isBlocked(message);
+      if (isOver) return;
+      if (!blocked) {
+        looking = lookLater();
+        return;
+      }
+      log.info('turn stopped: its sender is blocked', { session });
+      await bus.cancel(session, 'sender is blocked');
+    }
+
     try {
       return await next(turn);
     } finally {
-      over.abort();
+      isOver = true;
+      looking[Symbol.dispose]();
     }
-  }
-
-  async function stopOnceBlocked({ session, messages }: Turn, signal: AbortSignal) {
-    const [{ message }] = messages;
-    do {
-      await clock.sleep(LOOK_MS, signal);
-    } while (!(await isBlocked(message)));
-    if (signal.aborted) return;
-    log.info('turn stopped: its sender is blocked', { session });
-    await bus.cancel(session, 'sender is blocked');
   }
 
   return {
