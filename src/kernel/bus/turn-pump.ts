@@ -4,7 +4,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { createBusyGauge } from '../../lib/async.ts';
 import type { Logger } from '../../lib/logger.ts';
-import { type Clock, orAborted } from '../../lib/time/clock.ts';
+import { type Clock, onAbort } from '../../lib/time/clock.ts';
 import { retryDelayMs } from '../message/delivery.ts';
 import { shortageOf } from '../message/errors.ts';
 import { answerIdOf, type MessageId, type SessionKey, turnIdOf } from '../message/ids.ts';
@@ -380,9 +380,14 @@ export function createRunningTurn(claim: ClaimedTurn, store: BusStore) {
     async arrival(signal: AbortSignal): Promise<void> {
       signal.throwIfAborted();
       if (hasFollower) return;
-      const { promise, resolve } = Promise.withResolvers<void>();
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      using _aborting = onAbort(signal, () => reject(signal.reason));
       waiting.add(resolve);
-      await orAborted(promise, signal).finally(() => waiting.delete(resolve));
+      try {
+        await promise;
+      } finally {
+        waiting.delete(resolve);
+      }
     },
   };
   return turn;
