@@ -188,11 +188,11 @@ function addressingOf(
  * with a word for it in place of its id.
  */
 function withoutOwnName(text: string, own: LinkedAccount | undefined): string {
-  const named = ownIds(own)
-    .reduce((all, id) => all.replaceAll(`@${id}`, ME), text)
-    .trimStart();
-  const rest = named.startsWith(ME) ? named.slice(ME.length).replace(/^[\s,:]+/, '') : '';
-  return rest === '' ? named : rest;
+  const names = ownIds(own).map((id) => `@${id}`);
+  const trimmed = text.trimStart();
+  const first = names.find((name) => trimmed.startsWith(name));
+  const rest = first === undefined ? text : trimmed.slice(first.length).replace(/^[\s,:]+/, '');
+  return names.reduce((all, name) => all.replaceAll(name, ME), rest === '' ? text : rest);
 }
 
 /** An edit is of a message of the same person in this chat, a reaction to one of the agent. */

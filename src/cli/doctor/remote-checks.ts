@@ -48,7 +48,9 @@ export async function checkModel(
   }
 }
 
-/** Models that are used only when another one fails, or in the background: nobody sees that they are misspelt. */
+/**
+ * Models for the background, or for when another one fails: that one is misspelt would show late.
+ */
 export async function checkOtherModels(
   { env, clock, home }: Machine,
   config: Config,

@@ -54,14 +54,17 @@ describe('a message in a WhatsApp group', () => {
     await group.says(anna, `hi @${lid}`, { mentions: [`${lid}@lid`] });
     await group.says(ben, `@${number} /status`, { mentions: [`${number}@s.whatsapp.net`] });
     await group.says(ben, `@${number} I only write the digits`);
-    const messages = await came(world, 5);
+    await group.says(ben, `@youtube, @${number}?`, { mentions: [`${number}@s.whatsapp.net`] });
+    const messages = await came(world, 6);
     expect(messages.map(({ addressing }) => addressing)).toEqual([
       'ambient',
       'ambient',
       'mention',
       'mention',
       'ambient',
+      'mention',
     ]);
+    expect(messages[5]?.text).toBe('@youtube, @you?');
     expect(messages[3]?.text).toBe('/status');
     expect(messages[2]?.text).toBe('hi @you');
     expect(messages[2]).toMatchObject({
